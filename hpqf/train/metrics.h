@@ -1,0 +1,32 @@
+// metrics.jsonl: one JSON object a step, on disk before the next step starts.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "hpqf/base/export.h"
+#include "hpqf/train/step.h"
+
+namespace hpqf::train {
+
+// {"step","epoch","loss","loss_scale","skipped","cause","lr","samples_per_second","grad_norm","plan_epoch","changes"};
+// `cause` and `changes` only when there are any, `grad_norm` only when it was computed. JSON has no NaN: a non-finite
+// loss is null plus "loss_text":"nan".
+HPQF_API std::string metrics_line(const StepResult& result);
+
+// Appends whole lines with one write(2) each: a killed run leaves at most one torn line, at the end.
+class HPQF_API MetricsWriter {
+ public:
+  // `after_step` 0 starts the file anew; otherwise lines of later steps and a torn last line are dropped first
+  // (atomically): they belong to steps that a resumed run takes again. Error when the file cannot be written.
+  MetricsWriter(const std::string& path, int64_t after_step);
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter&) = delete;
+  MetricsWriter& operator=(const MetricsWriter&) = delete;
+  void write(const StepResult& result);
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace hpqf::train

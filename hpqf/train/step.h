@@ -1,0 +1,86 @@
+// One training step as a list of phases.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hpqf/base/export.h"
+#include "hpqf/observe/audit.h"
+#include "hpqf/plan/fallback.h"
+#include "hpqf/train/loader.h"
+#include "hpqf/train/loss_scaler.h"
+#include "hpqf/train/schedule.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace hpqf::train {
+
+using Forward = std::function<at::Tensor(const at::Tensor& data)>;
+using LossFn = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
+
+struct StepResult {
+  int64_t step = 0;   // optimizer steps tried so far, this one included: the first is 1
+  int64_t epoch = 0;  // from 0
+  bool applied = false;
+  std::string cause;      // why the step was skipped, naming layer and role; "" when applied
+  double loss = 0;        // mean over the samples, unscaled; may be NaN or infinite in a skipped step
+  double loss_scale = 1;  // that this step ran with
+  double lr = 0;          // of the first parameter group, in this step
+  double grad_norm = 0;   // 2-norm after unscaling, before clipping; 0 when max_grad_norm is off
+  int64_t samples = 0;
+  double seconds = 0;                // wall time of the step, data loading not included
+  int64_t plan_epoch = 0;            // of the plan this step ran with
+  std::vector<std::string> changes;  // what was decided at the end of the step: plan and loss scale, with reasons
+  double samples_per_second() const { return seconds > 0 ? samples / seconds : 0; }
+};
+
+struct StepCounters {
+  int64_t step = 0;     // tried
+  int64_t applied = 0;  // drives the schedule
+  bool operator==(const StepCounters&) const = default;
+};
+
+// What a step works with. All pointers must outlive the step; none may be null but `runtime` and `audit`.
+struct StepParts {
+  Forward forward;
+  LossFn loss;
+  std::vector<LayerParameter> parameters;
+  torch::optim::Optimizer* optimizer = nullptr;
+  LossScaler* scaler = nullptr;
+  engine::Runtime* runtime = nullptr;  // null: torch as it is
+  observe::Audit* audit = nullptr;     // must be (behind) the sink of `runtime`
+  plan::FallbackRules fallback;
+  Schedule schedule;
+  std::vector<double> base_lr;  // per parameter group
+  double max_grad_norm = 0;     // 0: no clipping
+};
+
+class HPQF_API TrainStep {
+ public:
+  explicit TrainStep(StepParts parts);
+
+  // One optimizer step over the micro-batches (one batch: no accumulation). Each loss is weighted by its share of the
+  // samples, so that the gradient is that of the mean over all of them. Error: a loss that is not a scalar, a batch no
+  // layer can train on.
+  StepResult run(std::span<const Batch> micro_batches);
+
+  StepCounters counters;  // checkpointed, like the fallback state
+  plan::FallbackState fallback;
+
+ private:
+  struct Losses {
+    double mean = 0;
+    int64_t samples = 0;
+  };
+  Losses forward_backward(std::span<const Batch> micro_batches);
+  std::vector<std::string> react(plan::Observations observations);
+  StepParts parts_;
+};
+
+}  // namespace hpqf::train
