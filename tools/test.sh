@@ -1,0 +1,59 @@
+# ./dev test: every phase runs even when one before it failed, except that nothing is tested that did not build.
+# What the phases find lies as XML in build/results; tools/test_summary.py adds it up into the last line.
+results=$root/build/results
+outcomes=()   # NAME=STATUS of what is a test without being a test case of a framework
+
+# GTest writes one XML file per executable, ctest one entry per executable: a crashed executable has only the latter.
+ctest_preset() {
+  local name=$1
+  mkdir -p "$results/$name"
+  GTEST_OUTPUT="xml:$results/$name/" ctest --test-dir "$root/build/$name" --output-on-failure --timeout 1800 \
+    --output-log "$results/$name/ctest.log" --output-junit "$results/$name/ctest.junit" --no-tests=error
+}
+
+run_pytest() {
+  "$python" -m pytest "$root/tests" -q -rs --build-dir "$release" --junitxml "$results/pytest.xml"
+}
+
+# What a user types, into a folder of its own; then the package must work with nothing but that folder and torch.
+pip_install() {
+  local target=$root/build/pip
+  rm -rf "$target"
+  "$python" -m pip install "$root" --no-build-isolation --no-deps --target "$target" --disable-pip-version-check \
+    --quiet || return
+  (cd / && PYTHONPATH=$target "$python" "$root/tools/package_smoke.py" "$target")
+}
+
+# as_test NAME TITLE COMMAND...: a phase that counts as one test.
+as_test() {
+  local name=$1 status=0
+  shift
+  phase "$@" || status=$?
+  outcomes+=("$name=$status")
+}
+
+summary() {
+  say "summary"
+  # Kernel tests print which instruction sets this CPU could not run; they would drown in the logs above.
+  grep -hiE 'cannot run on this cpu|not runnable on this cpu' "$results"/*/ctest.log 2>/dev/null | sort -u
+  # python3 of the system will do: the set-up itself may be what failed.
+  "$(command -v "$python" || command -v python3)" "$root/tools/test_summary.py" "$results" "${outcomes[@]}"
+}
+
+run_tests() {
+  rm -rf "$results"
+  mkdir -p "$results"
+  local needed
+  for needed in setup build_core build_release; do
+    phase "${needed//_/ }" "$needed" || {
+      outcomes+=("$needed=1")
+      summary
+      return 1
+    }
+  done
+  phase "tests of the torch-free rooms under ASan and UBSan" ctest_preset dev
+  phase "tests of everything, and of the installed package (C++)" ctest_preset release
+  phase "pytest tests/" run_pytest || outcomes+=("pytest_status=$?")
+  as_test pip_install "pip install . and import" pip_install
+  summary
+}
