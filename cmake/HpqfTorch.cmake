@@ -11,6 +11,10 @@ if(Torch_VERSION VERSION_LESS 2.11 OR Torch_VERSION VERSION_GREATER_EQUAL 2.16)
 endif()
 get_filename_component(HPQF_TORCH_LIB "${TORCH_LIBRARY}" DIRECTORY)
 
+# torch's include folder carries its own, newer fmt, which wins over the system's headers and has no library to link:
+# whatever compiles against torch uses it header-only. The versions live in different inline namespaces and do not meet.
+set_property(TARGET torch APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
+
 # torch's own target puts build-host folders into RUNPATH; ours is where the wheel's libraries lie, and $ORIGIN.
 function(hpqf_torch_rpath target)
   set_target_properties(${target} PROPERTIES
