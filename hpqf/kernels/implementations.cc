@@ -1,0 +1,70 @@
+#include "hpqf/base/error.h"
+#include "hpqf/kernels/quantize.h"
+#include "hpqf/kernels/ref/ref.h"
+
+namespace hpqf::kernels {
+namespace {
+
+using formats::BlockShape;
+
+constexpr Implementation kList[] = {
+    {"ref", "any CPU", [] { return true; }, &ref::round, &ref::quantize_int8, &ref::scale_and_count, &ref::fingerprint},
+};
+
+const Implementation& best() {
+  static const Implementation& chosen = []() -> const Implementation& {
+    for (const Implementation& candidate : kList)
+      if (candidate.runnable()) return candidate;
+    return *(std::end(kList) - 1);
+  }();
+  return chosen;
+}
+
+void check_layout(const BlockLayout& layout) {
+  if (layout.outer < 0 || layout.axis < 0 || layout.inner < 0)
+    throw Error("a block layout of " + std::to_string(layout.outer) + " x " + std::to_string(layout.axis) + " x " +
+                    std::to_string(layout.inner) + " elements",
+                "sizes of 0 or more", "pass the sizes of the tensor before, at and after the block axis");
+}
+
+}  // namespace
+
+std::span<const Implementation> implementations() { return kList; }
+
+RoundStats quantize_dequantize(const float* in, float* out, BlockLayout layout, const BlockFormat& format,
+                               const RoundOptions& options) {
+  check_layout(layout);
+  formats::check(format);
+  return best().round(in, out, layout, format, options);
+}
+
+int64_t scale_count(BlockLayout layout, const BlockFormat& format) {
+  check_layout(layout);
+  if (layout.numel() == 0) return 0;
+  switch (format.shape) {
+    case BlockShape::none:
+      return 0;
+    case BlockShape::tensor:
+      return 1;
+    case BlockShape::row:
+      return layout.outer * layout.inner;
+    case BlockShape::vector:
+      return layout.outer * ((layout.axis + format.block - 1) / format.block) * layout.inner;
+  }
+  return 0;
+}
+
+RoundStats quantize_int8(const float* in, int8_t* codes, float* scales, BlockLayout layout, const BlockFormat& format) {
+  check_layout(layout);
+  formats::check(format);
+  if (!formats::info(format.format).is_integer || formats::info(format.format).bits > 8)
+    throw Error("8-bit codes of " + formats::to_string(format), "int8, int7 and int4", "quantise to int8");
+  return best().quantize_int8(in, codes, scales, layout, format);
+}
+
+int64_t scale_and_count_nonfinite(float* data, int64_t n, float factor) {
+  return best().scale_and_count(data, n, factor);
+}
+uint64_t fingerprint(const void* data, int64_t bytes) { return best().fingerprint(data, bytes); }
+
+}  // namespace hpqf::kernels
