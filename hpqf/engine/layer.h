@@ -4,7 +4,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "hpqf/base/export.h"
 #include "hpqf/observe/event.h"
@@ -38,6 +40,14 @@ struct RuntimeState : std::enable_shared_from_this<RuntimeState> {
   std::shared_ptr<observe::EventSink> events;   // may be null
   Strict strict = Strict::off;
   std::string force;                         // implementation forced by tests and benchmarks; "" chooses
+
+  // Events carry string_views: texts built at run time live here, once each.
+  std::string_view intern(std::string text) {
+    std::lock_guard lock(texts_mutex);
+    return *texts.insert(std::move(text)).first;
+  }
+  std::mutex texts_mutex;
+  std::set<std::string> texts;
 };
 
 using LayerRef = std::shared_ptr<Layer>;     // aliases the RuntimeState

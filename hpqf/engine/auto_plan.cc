@@ -1,0 +1,28 @@
+#include "hpqf/engine/auto_plan.h"
+
+#include <fmt/format.h>
+
+#include "hpqf/engine/native_speed.h"
+
+namespace hpqf::engine {
+
+PrecisionPlan auto_plan(const plan::ModelFacts&, const std::vector<std::string>& sensitive) {
+  std::string refused;
+  std::string format = "fp32";
+  for (Format f : {Format::bf16, Format::fp16}) {
+    const std::string why = cpu_slow_reason(f);
+    if (why.empty()) {
+      format = formats::name(f);
+      break;
+    }
+    refused += fmt::format("{}{}: {}", refused.empty() ? "" : "; ", formats::name(f), why);
+  }
+  const std::string reason = format == "fp32" ? "auto: nothing runs faster than fp32 here (" + refused + ")"
+                                              : fmt::format("auto: {} is the fastest native format here", format);
+  std::vector<plan::Rule> rules;
+  for (const auto& s : sensitive) rules.push_back({s, plan::uniform_precision("fp32", "sensitive: asked by the user")});
+  rules.push_back({"*", plan::uniform_precision(format, reason)});
+  return PrecisionPlan(std::move(rules));
+}
+
+}  // namespace hpqf::engine

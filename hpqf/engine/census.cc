@@ -1,0 +1,93 @@
+#include "hpqf/engine/census.h"
+
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "hpqf/engine/instrument.h"
+#include "hpqf/engine/ops.h"
+
+namespace hpqf::engine {
+namespace {
+
+thread_local int t_counted = 0;   // inside work the engine counts
+thread_local int t_depth = 0;     // inside an op the census has seen
+
+std::unordered_set<std::string>& counted_names() {
+  static auto* names = new std::unordered_set<std::string>;
+  return *names;
+}
+
+struct Tally {
+  int64_t calls = 0, nanoseconds = 0;
+};
+std::mutex g_mutex;
+std::unordered_map<std::string, Tally> g_tally;
+
+struct Started : at::ObserverContext {
+  int64_t start = 0;   // 0: not an outermost uncounted op
+};
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction&) {
+  auto context = std::make_unique<Started>();
+  if (t_depth++ == 0 && t_counted == 0) context->start = now_ns();
+  return context;
+}
+
+void on_end(const at::RecordFunction& fn, at::ObserverContext* context) {
+  --t_depth;
+  const auto* started = static_cast<Started*>(context);
+  if (!started || started->start == 0) return;
+  const int64_t elapsed = now_ns() - started->start;
+  const std::string name = fn.name();
+  if (counted_names().contains(name)) return;
+  std::lock_guard lock(g_mutex);
+  auto& tally = g_tally[name];
+  ++tally.calls;
+  tally.nanoseconds += elapsed;
+}
+
+}  // namespace
+
+void enter_counted() { ++t_counted; }
+void leave_counted() { --t_counted; }
+
+void note_counted_op(std::string name) { counted_names().insert(std::move(name)); }
+bool is_counted_op(std::string_view name) { return counted_names().contains(std::string(name)); }
+
+struct OpCensus::Impl {
+  at::CallbackHandle handle;
+  int64_t start = now_ns();
+  bool running = true;
+};
+
+OpCensus::OpCensus() : impl_(std::make_unique<Impl>()) {
+  {
+    std::lock_guard lock(g_mutex);
+    g_tally.clear();
+  }
+  impl_->handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
+}
+
+std::vector<observe::UncountedOp> OpCensus::finish() {
+  std::vector<observe::UncountedOp> ops;
+  if (!impl_->running) return ops;
+  at::removeCallback(impl_->handle);
+  impl_->running = false;
+  const double total = double(std::max<int64_t>(now_ns() - impl_->start, 1));
+  std::lock_guard lock(g_mutex);
+  for (auto& [name, tally] : g_tally) ops.push_back({name, double(tally.nanoseconds) / total, tally.calls});
+  std::ranges::sort(ops, [](auto& a, auto& b) { return a.share_of_time > b.share_of_time; });
+  return ops;
+}
+
+OpCensus::~OpCensus() {
+  if (impl_->running) at::removeCallback(impl_->handle);
+}
+
+}  // namespace hpqf::engine

@@ -1,0 +1,115 @@
+#include "hpqf/engine/native_gemm.h"
+
+#include <ATen/ops/_int_mm.h>
+#include <ATen/ops/_scaled_mm.h>
+#include <ATen/ops/mm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "hpqf/base/error.h"
+#include "hpqf/engine/census.h"
+#include "hpqf/engine/rounding.h"
+#include "hpqf/engine/rounding_aten.h"
+#include "hpqf/engine/scope.h"
+
+namespace hpqf::engine {
+namespace {
+
+namespace ag = torch::autograd;
+using formats::BlockShape;
+
+bool int_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t n, int64_t k) {
+  return x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector && w.shape != BlockShape::vector &&
+         n % 8 == 0 && k % 8 == 0;
+}
+
+bool scaled_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t m, int64_t n, int64_t k) {
+  const bool fp8 = (x.format == Format::fp8_e4m3 || x.format == Format::fp8_e5m2) && w.format == Format::fp8_e4m3;
+  return fp8 && x.shape == BlockShape::tensor && w.shape == BlockShape::tensor && m % 16 == 0 && n % 16 == 0 && k % 16 == 0;
+}
+
+// x [M,K] @ w [N,K]^T in fp32, both operands encoded along K.
+at::Tensor product(const at::Tensor& x, const at::Tensor& w, const BlockFormat& fx, const BlockFormat& fw) {
+  const int64_t m = x.size(0), k = x.size(1), n = w.size(0);
+  if (int_mm_takes(fx, fw, n, k)) {
+    auto qx = encode_aten(x, fx, -1), qw = encode_aten(w, fw, -1);
+    at::Tensor sums = at::_int_mm(qx.codes.contiguous(), qw.codes.contiguous().t()).to(at::kFloat);
+    return sums.mul_(qx.scales).mul_(qw.scales.dim() == 2 ? qw.scales.t() : qw.scales);
+  }
+  if (scaled_mm_takes(fx, fw, m, n, k)) {
+    auto qx = encode_aten(x, fx, -1), qw = encode_aten(w, fw, -1);
+    return at::_scaled_mm(qx.codes.contiguous(), qw.codes.contiguous().t(), qx.scales, qw.scales, std::nullopt, std::nullopt, at::kFloat);
+  }
+  return at::mm(round_aten(x, fx, -1), round_aten(w, fw, -1).t());
+}
+
+struct ScaledPlan {
+  LayerRef layer;
+  OpRecord record;
+};
+
+struct ScaledNode : ag::Function<ScaledNode> {
+  static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& w, const at::Tensor& bias,
+                            std::shared_ptr<ScaledPlan> plan) {
+    at::Tensor x = a.reshape({-1, a.size(-1)});
+    at::Tensor y = product(x, w, plan->record.a, plan->record.b);
+    if (bias.defined()) y.add_(bias);
+    ctx->save_for_backward({x, w});
+    ctx->saved_data["bias"] = bias.defined();
+    ctx->saved_data["sizes"] = a.sizes().vec();
+    ctx->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Capsule>(std::move(plan)));
+    auto sizes = a.sizes().vec();
+    sizes.back() = w.size(0);
+    return y.reshape(sizes);
+  }
+
+  static ag::variable_list backward(ag::AutogradContext* ctx, ag::variable_list grads) {
+    AllAutocastOff off;
+    const CountedRegion counted;
+    const auto& plan = *c10::static_intrusive_pointer_cast<Capsule>(ctx->saved_data["plan"].toCapsule())->plan;
+    const OpRecord& r = plan.record;
+    if (at::GradMode::is_enabled())
+      throw Error("second derivatives through layer '" + plan.layer->name + "', which runs in torch's " + std::string(r.implementation),
+                  "second derivatives in fp32, bf16 and fp16",
+                  "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough())");
+    const auto saved = ctx->get_saved_variables();
+    at::Tensor da, db, dbias;
+    if (!grads[0].defined()) return {da, db, dbias, at::Tensor()};
+    at::Tensor g = grads[0].reshape({-1, saved[1].size(0)});
+    if (ctx->needs_input_grad(0)) {
+      const int64_t start = now_ns();
+      da = product(g, saved[1].t().contiguous(), r.dgrad, r.b).reshape(ctx->saved_data["sizes"].toIntVector());
+      emit_backward(*plan.layer, r, true, false, now_ns() - start);
+    }
+    if (ctx->needs_input_grad(1)) {
+      const int64_t start = now_ns();
+      db = product(g.t().contiguous(), saved[0].t().contiguous(), r.wgrad, r.a);
+      emit_backward(*plan.layer, r, false, true, now_ns() - start);
+    }
+    if (ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2)) dbias = g.sum(0);
+    return {da, db, dbias, at::Tensor()};
+  }
+
+ private:
+  struct Capsule : torch::CustomClassHolder {
+    std::shared_ptr<ScaledPlan> plan;
+    explicit Capsule(std::shared_ptr<ScaledPlan> p) : plan(std::move(p)) {}
+  };
+};
+
+}  // namespace
+
+at::Tensor run_cast(const GemmCall& call, const at::Tensor& a, Format format) {
+  const auto type = format == Format::bf16 ? at::kBFloat16 : at::kHalf;
+  std::optional<at::Tensor> bias = call.bias && call.bias->defined() ? std::optional(call.bias->to(type)) : std::nullopt;
+  return call.torch(a.to(type), call.b.to(type), bias).to(a.scalar_type());
+}
+
+at::Tensor run_scaled(const GemmCall& call, const at::Tensor& a, const LayerRef& layer, const OpRecord& record) {
+  const int64_t start = now_ns();
+  at::Tensor y = ScaledNode::apply(a, call.b, call.bias.value_or(at::Tensor()),
+                                   std::make_shared<ScaledPlan>(ScaledPlan{layer, record}));
+  emit_forward(*layer, record, now_ns() - start);
+  return y;
+}
+
+}  // namespace hpqf::engine
