@@ -16,11 +16,12 @@ if(HPQF_WITH_TORCH)
   hpqf_install_library(hpqf)
 endif()
 
-# Headers of kernels for one instruction set are internal to their room.
+# The headers of reference twins and of kernels for one instruction set are internal to their room.
 get_property(hpqf_rooms GLOBAL PROPERTY HPQF_ROOMS)
 foreach(room IN LISTS hpqf_rooms)
   install(DIRECTORY hpqf/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hpqf COMPONENT development
-          FILES_MATCHING PATTERN "*.h" PATTERN "x86" EXCLUDE PATTERN "arm" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "ref" EXCLUDE PATTERN "x86" EXCLUDE
+          PATTERN "arm" EXCLUDE)
 endforeach()
 
 configure_package_config_file(cmake/hpqfConfig.cmake.in ${PROJECT_BINARY_DIR}/hpqfConfig.cmake
