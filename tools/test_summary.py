@@ -10,6 +10,7 @@ NAME=STATUS is the exit status of a command that is one test. Exits with 1 when 
 
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,13 +19,13 @@ from pathlib import Path
 class Tally:
     passed: int = 0
     failed: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, name: str, *, failed: bool, skipped: bool, why: str = "") -> None:
         if failed:
             self.failed.append(name)
         elif skipped:
-            self.skipped.append(f"{name}: {why}" if why else name)
+            self.skipped.append((name, why))
         else:
             self.passed += 1
 
@@ -75,8 +76,10 @@ def main() -> int:
             continue
         tally.add(name, failed=status != "0", skipped=False)
 
-    for name in tally.skipped:
-        print(f"skipped  {name}")
+    # Kernel tests skip what this CPU cannot run, many cases for one reason.
+    for why, count in Counter(why for _, why in tally.skipped).items():
+        first = next(name for name, reason in tally.skipped if reason == why)
+        print(f"skipped  {count} x {why or 'no reason given'} ({first}{', ...' if count > 1 else ''})")
     for name in tally.failed:
         print(f"FAILED   {name}")
     print(f"{tally.passed} passed, {len(tally.failed)} failed, {len(tally.skipped)} skipped")
