@@ -16,12 +16,12 @@ if(HPQF_WITH_TORCH)
   hpqf_install_library(hpqf)
 endif()
 
-# The headers of reference twins and of kernels for one instruction set are internal to their room.
+# The headers of reference twins, of kernels for one instruction set and of the JSON reader are internal to their rooms.
 get_property(hpqf_rooms GLOBAL PROPERTY HPQF_ROOMS)
 foreach(room IN LISTS hpqf_rooms)
   install(DIRECTORY hpqf/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hpqf COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "ref" EXCLUDE PATTERN "x86" EXCLUDE
-          PATTERN "arm" EXCLUDE)
+          PATTERN "arm" EXCLUDE PATTERN "plan/json.h" EXCLUDE)
 endforeach()
 
 configure_package_config_file(cmake/hpqfConfig.cmake.in ${PROJECT_BINARY_DIR}/hpqfConfig.cmake

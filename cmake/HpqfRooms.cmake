@@ -64,7 +64,9 @@ function(hpqf_library name)
   endforeach()
   target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${name} PUBLIC fmt::fmt nlohmann_json::nlohmann_json ${ARG_LINK} PRIVATE ZLIB::ZLIB Threads::Threads)
+  # Public headers name neither fmt nor nlohmann-json, so users of the installed tree need not have them.
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:fmt::fmt> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json> ${ARG_LINK}
+                                PRIVATE ZLIB::ZLIB Threads::Threads)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_options(${name} PRIVATE -Wl,-z,defs)
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
