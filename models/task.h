@@ -1,0 +1,13 @@
+// What a model learns from, which decides its shapes, its loss and how its quality is told.
+#pragma once
+#include <cstdint>
+
+namespace hpqf::models {
+
+enum class Task : uint8_t {
+  images,  // classification; quality: accuracy
+  text,    // the next byte; quality: perplexity = exp(mean cross entropy)
+};
+inline const char* name(Task task) { return task == Task::images ? "images" : "text"; }
+
+}  // namespace hpqf::models
