@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 CTEST = """<testsuite><testcase name="base" status="{base}"/><testcase name="crashed" status="fail"/>
-<testcase name="consumer" status="run"/></testsuite>"""
+<testcase name="consumer" status="run"><system-out>avx512 cannot run here</system-out></testcase>
+<testcase name="unbuilt" status="notrun"><skipped message="Unable to find executable"/></testcase></testsuite>"""
 GTEST = """<testsuites><testsuite>
 <testcase name="good" status="run" classname="A"/>
 <testcase name="off" status="notrun" classname="A"/>
@@ -38,11 +39,12 @@ def results(folder: Path, base: str, more: str) -> None:
 def test_summary_counts_cases_and_crashes(tmp_path):
     results(tmp_path, "fail", BAD)
     (tmp_path / "pytest.xml").write_text(PYTEST)
-    status, lines = summarise(tmp_path, "pip=0", "pytest_status=1")
-    # Passed: A.good, consumer, t.a, pip. Failed: A.bad, the crashed executable, t.b. Skipped: A.off, A.isa.
-    assert lines[-1] == "4 passed, 3 failed, 2 skipped"
+    status, lines = summarise(tmp_path, "pip=0", "pytest=1", "release=8")
+    # Passed: A.good, consumer, t.a, pip. Failed: A.bad, the crashed and the missing executable, t.b. Skipped: A.off, A.isa.
+    assert lines[-1] == "4 passed, 4 failed, 2 skipped"
     assert status == 1
     assert any("needs avx512" in line for line in lines)
+    assert "note     avx512 cannot run here" in lines
 
 
 def test_summary_sees_a_failure_after_the_last_case(tmp_path):
@@ -57,7 +59,12 @@ def test_summary_of_nothing_fails(tmp_path):
 
 def test_summary_passes_when_all_do(tmp_path):
     assert summarise(tmp_path, "pip=0") == (0, ["1 passed, 0 failed, 0 skipped"])
-    assert summarise(tmp_path, "pip=0", "pytest_status=5")[0] == 1
+
+
+def test_summary_sees_a_runner_that_ran_nothing(tmp_path):
+    assert summarise(tmp_path, "pip=0", "pytest=5")[1][-1] == "1 passed, 1 failed, 0 skipped"
+    (tmp_path / "pytest.xml").write_text("<testsuites/>")
+    assert summarise(tmp_path, "pip=0", "pytest=5")[1][-1] == "1 passed, 1 failed, 0 skipped"
 
 
 @pytest.fixture

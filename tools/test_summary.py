@@ -5,14 +5,19 @@ usage: test_summary.py FOLDER [NAME=STATUS...]
 Reads GTest XML (<preset>/hpqf_<test>_test.xml), ctest's JUnit file (<preset>/ctest.junit) and pytest's (pytest.xml).
 An executable counts by its GTest cases. ctest's own verdict counts where there are none (a test that is no GTest
 program), or where it contradicts them (a crash leaves no XML, a leak report comes after the last case).
-NAME=STATUS is the exit status of a command that is one test. Exits with 1 when anything failed or nothing ran.
+NAME=STATUS is the exit status of a command. Where NAME is one of the sources above ("dev", "release", "pytest") it counts
+only if it contradicts their cases; any other command is one test. Exits with 1 when anything failed or nothing ran.
 """
 
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# What tests print about code paths that this machine cannot take.
+CANNOT_RUN = re.compile(r"not runn?(able|ning)?\b.*\bCPU|cannot run", re.IGNORECASE)
 
 
 @dataclass
@@ -20,6 +25,7 @@ class Tally:
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def add(self, name: str, *, failed: bool, skipped: bool, why: str = "") -> None:
         if failed:
@@ -43,39 +49,52 @@ def read_cases(path: Path, tally: Tally) -> int:
     return len(tally.failed) - failed_before
 
 
-def read_ctest(path: Path, tally: Tally) -> None:
+def read_ctest(path: Path, tally: Tally) -> int:
+    """Counts what ctest ran: the cases of GTest programs, other programs as one test each. Returns how many failed."""
+    failed_before = len(tally.failed)
     for case in ElementTree.parse(path).iter("testcase"):
         name = case.get("name") or ""
-        status = case.get("status")
-        failures = 0
-        has_cases = False
-        for cases in (path.parent / f"hpqf_{name}_test.xml", path.parent / f"{name}.xml"):
-            if cases.exists():
-                has_cases = True
-                try:
-                    failures += read_cases(cases, tally)
-                except ElementTree.ParseError:
-                    has_cases = False
         label = f"{path.parent.name}/{name}"
-        if not has_cases:
-            tally.add(label, failed=status == "fail", skipped=status in ("notrun", "disabled"))
-        elif status == "fail" and not failures:
+        skipped = case.find("skipped")
+        why = skipped.get("message", "") if skipped is not None else ""
+        # Not run without having asked for it: no executable, or the fixture failed.
+        skip = case.get("status") == "disabled" or why.startswith("SKIP_")
+        bad = case.get("status") != "run" and not skip
+        cases = path.parent / f"hpqf_{name}_test.xml"
+        if not is_whole(cases):
+            tally.add(label, failed=bad, skipped=skip, why=why)
+        elif not read_cases(cases, tally) and bad:
             tally.add(f"{label} (exit status)", failed=True, skipped=False)
+        for line in (case.findtext("system-out") or "").splitlines():
+            if CANNOT_RUN.search(line) and line not in tally.notes:
+                tally.notes.append(line)
+    return len(tally.failed) - failed_before
+
+
+def is_whole(path: Path) -> bool:
+    """A program that was killed leaves no XML, or a torn one."""
+    try:
+        ElementTree.parse(path)
+    except (OSError, ElementTree.ParseError):
+        return False
+    return True
 
 
 def main() -> int:
     folder = Path(sys.argv[1])
     tally = Tally()
-    for path in sorted(folder.glob("*/ctest.junit")):
-        read_ctest(path, tally)
-    pytest_failures = read_cases(folder / "pytest.xml", tally) if (folder / "pytest.xml").exists() else 0
+    failures = {path.parent.name: read_ctest(path, tally) for path in sorted(folder.glob("*/ctest.junit"))}
+    if is_whole(folder / "pytest.xml"):
+        failures["pytest"] = read_cases(folder / "pytest.xml", tally)
     for outcome in sys.argv[2:]:
         name, _, status = outcome.partition("=")
-        # pytest's status repeats its failed cases; it counts when there are none (collection broke, nothing ran).
-        if name == "pytest_status" and pytest_failures:
-            continue
-        tally.add(name, failed=status != "0", skipped=False)
+        if name not in failures:
+            tally.add(name, failed=status != "0", skipped=False)
+        elif status != "0" and not failures[name]:
+            tally.add(f"{name} (exit status {status})", failed=True, skipped=False)
 
+    for note in tally.notes:
+        print(f"note     {note}")
     # Kernel tests skip what this CPU cannot run, many cases for one reason.
     for why, count in Counter(why for _, why in tally.skipped).items():
         first = next(name for name, reason in tally.skipped if reason == why)
