@@ -34,7 +34,7 @@ struct RoleField {
 HPQF_API std::span<const RoleField> role_fields();
 
 // Error, naming `where`, when this version cannot train with such formats: accumulate, saved, master, state and wire
-// other than fp32; scaled blocks on an unscaled format or the reverse; blocks outside 1x2 .. 1x65536.
+// other than fp32; blocks that formats::check refuses; blocks of one element.
 HPQF_API void check(const LayerPrecision& precision, std::string_view where);
 
 // weight, input and both gradients in `format`, a block format as text; "fp8" gives e4m3 forward and e5m2 gradients;

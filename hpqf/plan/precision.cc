@@ -19,28 +19,16 @@ constexpr std::array<RoleField, 8> kRoleFields = {{{"weight", &LayerPrecision::w
                                                    {"wire", &LayerPrecision::wire}}};
 constexpr size_t kOperandFields = 4;  // the first four are GEMM operands
 
-// 1x65536 is longer than any contraction worth blocking; it also keeps int32 block sums of 15-bit products exact.
-constexpr int kMinBlock = 2, kMaxBlock = 65536;
-
 void check_block(const BlockFormat& block, const std::string& place) {
-  using formats::BlockShape;
-  using formats::ScaleType;
-  const char* format = formats::name(block.format);
-  const bool scaled = formats::default_block(block.format).shape != BlockShape::none;
-  if (!scaled && (block.shape != BlockShape::none || block.scale != ScaleType::none))
-    throw Error(fmt::format("{}: {} with block scales", place, format),
-                fmt::format("{} alone: it carries no scale", format),
-                fmt::format("write \"{}\", or choose an integer or fp8 format for scaled blocks", format));
-  if (scaled && (block.shape == BlockShape::none || block.scale == ScaleType::none))
-    throw Error(fmt::format("{}: {} without a scale", place, format),
-                fmt::format("{0}, {0}[tensor], {0}[row], {0}[1xN]", format), "give it a block shape and a scale type");
-  if (block.shape == BlockShape::vector && (block.block < kMinBlock || block.block > kMaxBlock))
-    throw Error(fmt::format("{}: {} in blocks of {}", place, format, block.block),
-                fmt::format("1xN with N from {} to {}", kMinBlock, kMaxBlock),
-                fmt::format("use 64, or {}[row]", format));
-  if (block.shape != BlockShape::vector && block.block != 0)
-    throw Error(fmt::format("{}: {} with a block length of {} but no 1xN shape", place, format, block.block),
-                "a block length for shape 1xN only", fmt::format("write \"{}[1x{}]\"", format, block.block));
+  try {
+    formats::check(block);
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}", place, e.asked()), e.allowed(), e.todo());
+  }
+  if (block.shape == formats::BlockShape::vector && block.block == 1)
+    throw Error(fmt::format("{}: {}, a scale for every element", place, formats::to_string(block)),
+                "1xN with N of 2 or more: scales cost 32/N bits an element",
+                "use 64, or leave the block to the default");
 }
 
 bool is_fp8(std::string_view text) {
