@@ -16,7 +16,7 @@ def main() -> None:
     model = torch.nn.Linear(64, 32)
     x = torch.randn(8, 64)
     fp32 = model(x)
-    with hpqf.precision(model, "fp8_e4m3[tensor]"):
+    with hpqf.precision(model, "fp8"):
         inside = model(x)
     # Scale of a block: largest magnitude over the largest value of the format, 448.
     rounded = [
