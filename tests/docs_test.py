@@ -1,6 +1,8 @@
 """The facts in the documents against the library, and the links between the documents."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,9 +32,28 @@ def test_format_table_is_that_of_the_library(hpqf):
         assert [infinity, nan] == ["yes" if f.has_infinity else "no", "yes" if f.has_nan else "no"], f.name
 
 
-@pytest.mark.parametrize("page", sorted(p.relative_to(ROOT).as_posix() for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]))
+PRELUDE = """
+x, y = torch.randn(64, 64), torch.randint(10, (64,))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+def test_python_examples_of_the_readme_run(hpqf):
+    first, second = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    package = Path(hpqf.__file__).parent.parent
+    code = f"import sys; sys.path.insert(0, {str(package)!r})\n" + first + PRELUDE + second + "assert loss.isfinite()\n"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "fp16" in run.stdout, "the audit names what ran"
+
+
+PAGES = sorted(p.relative_to(ROOT).as_posix() for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     path = ROOT / page
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text())
+    prose = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.S)
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
     broken = [t for t in targets if "://" not in t and not (path.parent / t).exists()]
     assert not broken

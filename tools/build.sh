@@ -47,6 +47,7 @@ bench() {
   fi
   name=$1
   shift
+  [ -d "$release/python" ] || die "nothing is built yet; run ./dev build first"
   if [ -f "$root/bench/$name.py" ]; then
     PYTHONPATH=$release/python "$python" "$root/bench/$name.py" "$@"
   elif [ -f "$root/bench/$name.sh" ]; then

@@ -19,8 +19,8 @@ run_pytest() {
 pip_install() {
   local target=$root/build/pip
   rm -rf "$target"
-  "$python" -m pip install "$root" --no-build-isolation --no-deps --target "$target" --disable-pip-version-check \
-    --quiet || return
+  CMAKE_BUILD_PARALLEL_LEVEL=$(jobs) "$python" -m pip install "$root" --no-build-isolation --no-deps --target "$target" \
+    --config-settings=build-dir="$root/build/wheel" --disable-pip-version-check --quiet || return
   (cd / && PYTHONPATH=$target "$python" "$root/tools/package_smoke.py" "$target")
 }
 
