@@ -1,0 +1,86 @@
+#include <torch/csrc/utils/pybind.h>
+// (torch's header comes first: it brings the casters for tensors.)
+#include "bindings.h"
+#include "hpqf/base/error.h"
+#include "hpqf/engine/auto_plan.h"
+#include "hpqf/engine/census.h"
+#include "hpqf/engine/runtime.h"
+#include "hpqf/observe/audit.h"
+#include "parameter_watch.h"
+
+namespace py = pybind11;
+using namespace py::literals;
+
+namespace hpqf::python {
+namespace {
+
+using engine::Layer;
+using engine::LayerParameter;
+using engine::LayerRef;
+
+// How many layers this thread is inside of. Python looks for moved parameters on the outermost one only.
+thread_local int t_depth = 0;
+
+bool push(Layer* layer) {
+  engine::push_layer(layer);
+  return t_depth++ == 0;
+}
+void pop() {
+  --t_depth;
+  engine::pop_layer();
+}
+
+engine::Strict parse_strict(const py::object& strict) {
+  if (strict.is_none() || strict.equal(py::bool_(false)) || strict.equal(py::str("off"))) return engine::Strict::off;
+  if (strict.equal(py::bool_(true)) || strict.equal(py::str("formats"))) return engine::Strict::formats;
+  if (strict.equal(py::str("native"))) return engine::Strict::native;
+  throw Error("strict=" + std::string(py::repr(strict)),
+              "False, True (the same as \"formats\"), \"formats\", \"native\"", "choose one of these");
+}
+
+}  // namespace
+
+void bind_engine(py::module_& m) {
+  py::class_<Layer, LayerRef>(m, "Layer").def_readonly("name", &Layer::name);
+
+  py::class_<LayerParameter>(m, "LayerParameter")
+      .def(py::init([](std::string layer, std::string name, at::Tensor tensor) {
+             return LayerParameter{std::move(layer), std::move(name), std::move(tensor)};
+           }),
+           "layer"_a, "name"_a, "tensor"_a);
+
+  py::class_<Runtime>(m, "Runtime")
+      .def(py::init([](plan::ModelFacts facts, std::vector<LayerParameter> parameters, PrecisionPlan plan,
+                       const py::object& strict, std::shared_ptr<observe::Audit> audit, std::string force) {
+             RuntimeOptions options{parse_strict(strict), std::move(audit), std::move(force)};
+             return std::make_unique<Runtime>(engine::ModelDescription{std::move(facts), std::move(parameters)},
+                                              std::move(plan), std::move(options));
+           }),
+           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "audit"_a, "force_implementation"_a = "")
+      .def_property_readonly("plan", &Runtime::plan)
+      .def_property_readonly("facts", &Runtime::facts)
+      .def("apply", &Runtime::apply, "plan"_a)
+      .def("rescan", &Runtime::rescan, "parameters"_a)
+      .def(
+          "layer", [](Runtime& r, const std::string& name) { return engine::ref(r.layer(name)); }, "name"_a);
+
+  // Plain functions, not torch ops: functorch and AOT tracing put the thread's dispatch keys back after every op, which
+  // would close the scope again at once, and a push and pop as ops costs ten times as much.
+  m.def("push_layer", &push, "layer"_a, "Enters the layer on this thread; True when it is the outermost one.");
+  m.def("pop_layer", &pop);
+
+  m.def("auto_plan", &engine::auto_plan, "model"_a, "sensitive"_a, py::call_guard<py::gil_scoped_release>());
+
+  py::class_<engine::OpCensus>(m, "OpCensus",
+                               "Times every outermost torch op of the process from construction to finish().")
+      .def(py::init<>())
+      .def(
+          "finish", [](engine::OpCensus& census, observe::Audit& audit) { audit.add_uncounted(census.finish()); },
+          "audit"_a);
+
+  py::class_<ParameterWatch>(m, "ParameterWatch")
+      .def(py::init<std::vector<ParameterWatch::Slot>>(), "slots"_a)
+      .def("moved", &ParameterWatch::moved);
+}
+
+}  // namespace hpqf::python

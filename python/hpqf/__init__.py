@@ -1,0 +1,48 @@
+"""HPQF: trains any PyTorch model in a per-layer precision plan and says afterwards what really ran.
+
+    trainer = hpqf.MixedPrecisionTrainer(model, precision_config={"default": "bf16", "sensitive_layers": [model.head]})
+    trainer.train(loader, epochs=2)
+    print(trainer.audit())
+"""
+import os
+import sys
+import types
+
+import torch   # noqa: F401  first: the extension links the libraries that torch has loaded
+
+from .errors import Error
+
+
+def _refuse_second_copy() -> None:
+    # The engine takes one dispatch key for the process: two copies would fight over it. The note outlives `del sys.modules["hpqf"]`.
+    here = os.path.dirname(os.path.realpath(os.path.join(os.path.dirname(__file__), "_C.so")))
+    first = sys.modules.setdefault("hpqf_loaded_from", types.ModuleType(here)).__name__
+    if first != here:
+        raise Error(f"import hpqf from {here}", f"one copy per process; {first} is loaded already",
+                    "start a new process, and keep one of the two on sys.path")
+
+
+_refuse_second_copy()
+
+from ._C import (   # noqa: E402
+    AuditReport,
+    AuditRow,
+    FallbackRules,
+    LayerPrecision,
+    ModelFacts,
+    PrecisionPlan,
+    Rule,
+    formats,
+    quantize_dequantize,
+)
+from ._C import version as __version__   # noqa: E402
+from .attach import audit   # noqa: E402
+from .describe import model_facts   # noqa: E402
+from .loss_scaler import LossScaler, StepStatus   # noqa: E402
+from .precision import precision   # noqa: E402
+from .trainer import MixedPrecisionTrainer   # noqa: E402
+
+__all__ = [
+    "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
+    "PrecisionPlan", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+]

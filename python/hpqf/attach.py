@@ -1,0 +1,111 @@
+"""A plan attached to a model: runtime, patched forwards, and everything put back at the end."""
+import threading
+import weakref
+
+import torch
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from . import _C
+from .describe import layer_parameters, model_facts, parameter_slots
+from .errors import Error
+from .patch import computes, patch, unpatch
+
+# The audit of the latest attachment of each model, and where each parameter was last seen (for messages).
+_audits: "weakref.WeakKeyDictionary[torch.nn.Module, _C.Audit]" = weakref.WeakKeyDictionary()
+_places = WeakTensorKeyDictionary()
+_lock = threading.Lock()
+
+
+class _FastPath:
+    """While anything is attached the fused attention of eval mode is off: one op for a whole layer has no single precision."""
+
+    def __init__(self):
+        self.users, self.before = 0, True
+
+    def enter(self):
+        with _lock:
+            if self.users == 0:
+                self.before = torch.backends.mha.get_fastpath_enabled()
+                torch.backends.mha.set_fastpath_enabled(False)
+            self.users += 1
+
+    def leave(self):
+        with _lock:
+            self.users -= 1
+            if self.users == 0:
+                torch.backends.mha.set_fastpath_enabled(self.before)
+
+
+_fast_path = _FastPath()
+
+
+def check_attachable(model) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise Error(f"a precision plan for a {type(model).__name__}", "a torch.nn.Module", "give the model itself")
+    for name, module in model.named_modules():
+        where = f"module {name!r}" if name else "the model"
+        compiled = type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
+        if compiled:
+            raise Error(f"a precision plan for {where}, which is compiled already", "models that are not compiled yet",
+                        "attach first, then compile: torch.compile(model) inside hpqf.precision(...)")
+        if isinstance(module, torch.jit.ScriptModule):
+            raise Error(f"a precision plan for {where}, a TorchScript module", "ordinary Python modules",
+                        "attach the model before scripting it")
+        if isinstance(module, torch.nn.DataParallel):
+            raise Error(f"a precision plan for {where}, a DataParallel", "one model per process",
+                        "use torch.nn.parallel.DistributedDataParallel")
+
+
+class Attachment:
+    """Runs the model as planned from construction until detach(). Several may live at once, also on one model: the inner
+    one then decides."""
+
+    def __init__(self, model, plan, *, strict=False, audit=None, force_implementation=""):
+        check_attachable(model)
+        self.model, self.warned_of_compile = model, False
+        self._refresh_lock = threading.Lock()
+        facts = model_facts(model)
+        plan.check(facts)
+        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, audit, force_implementation)
+        self._look()
+        self._entries = [
+            patch(module, self.runtime.layer(name), self)
+            for name, module in model.named_modules()
+            if not name or computes(module)
+        ]
+        _fast_path.enter()
+        if audit is not None:
+            _audits[model] = audit
+
+    def _look(self):
+        self._watch = _C.ParameterWatch(parameter_slots(self.model))
+        for order, parameter in enumerate(layer_parameters(self.model)):
+            _places.setdefault(parameter.tensor, (order, parameter.layer, parameter.name))
+
+    def refresh(self):
+        """Called on the way into the model: parameters that moved are looked up anew."""
+        if self._watch.moved():
+            with self._refresh_lock:
+                self.runtime.rescan(layer_parameters(self.model))
+                self._look()
+
+    def detach(self):
+        for entry in self._entries:
+            unpatch(entry)
+        self._entries = []
+        _fast_path.leave()
+
+
+def audit(model) -> _C.AuditReport:
+    """What really ran since the plan was attached: requested and effective formats per layer, op and pass."""
+    try:
+        return _audits[model].report()
+    except (KeyError, TypeError):
+        raise Error(f"the audit of a {type(model).__name__} that never had a precision plan",
+                    "a model given to hpqf.precision or hpqf.MixedPrecisionTrainer",
+                    "run it inside `with hpqf.precision(model, ...)` first") from None
+
+
+def place_of(parameter):
+    """(order, layer, name) of a parameter in the model it was attached with, or None."""
+    return _places.get(parameter)

@@ -1,0 +1,77 @@
+"""One training step as a list of phases."""
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from . import _C, batches
+from .errors import from_torch
+from .loss_scaler import LossScaler
+from .results import StepResult
+
+
+@dataclass
+class TrainStep:
+    """What a step works with, and what it counts. `fallback` and the counters go into checkpoints."""
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: LossScaler
+    attachment: object
+    audit: _C.Audit
+    loss_fn: object = None
+    scheduler: object = None
+    max_grad_norm: float | None = None
+    rules: _C.FallbackRules = field(default_factory=_C.FallbackRules)
+    fallback: _C.FallbackState = field(default_factory=_C.FallbackState)
+    step: int = 0      # tried
+    applied: int = 0   # drives the scheduler
+
+    def run(self, window: list, epoch: int) -> StepResult:
+        """One optimizer step over the micro-batches; the gradient is that of the mean over all their samples."""
+        begin, self.step = time.perf_counter(), self.step + 1
+        lr, scale = self.optimizer.param_groups[0]["lr"], self.scaler.loss_scale
+        plan = self.attachment.runtime.plan
+        loss, samples = self._forward_backward(window)
+        norm = self._clip()
+        status = self.scaler.step(self.optimizer)
+        changes = [text for text in (self.scaler.update(), *self._react(plan, status)) if text]
+        if status:
+            self.applied += 1
+            if self.scheduler is not None:
+                self.scheduler.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        seconds = time.perf_counter() - begin
+        self.audit.add_step(seconds)
+        return StepResult(self.step, epoch, status.applied, status.cause, loss, scale, float(lr), norm, samples, seconds,
+                          plan.epoch, changes)
+
+    def _forward_backward(self, window):
+        sizes = [batches.samples(batch) for batch in window]
+        total = sum(sizes) or 1
+        mean = 0.0
+        for batch, size in zip(window, sizes):
+            _, _, loss = batches.forward(self.model, batch, self.loss_fn)
+            share = size / total
+            try:
+                self.scaler.scale(loss if share == 1 else loss * share).backward()
+            except RuntimeError as error:
+                raise from_torch(error)
+            mean += loss.item() * share
+        return mean, total
+
+    def _clip(self) -> float:
+        if self.max_grad_norm is None:
+            return 0.0
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        return float(self.scaler.clip_grad_norm_(parameters, self.max_grad_norm))
+
+    def _react(self, plan, status) -> list[str]:
+        """The plan for the next step: a layer whose format overflowed leaves that format."""
+        seen = self.audit.take_observations(self.step)
+        seen.skipped, seen.nonfinite_gradients = not status.applied, status.nonfinite_layers
+        decision = _C.fallback_react(plan, self.fallback, seen, self.rules)
+        self.fallback = decision.state
+        if decision.reasons:
+            self.attachment.runtime.apply(decision.plan)
+        return decision.reasons

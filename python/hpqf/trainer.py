@@ -1,0 +1,174 @@
+"""MixedPrecisionTrainer: trains a model under a precision plan; the two lines most users need."""
+import time
+
+import torch
+
+from . import _C, batches, checkpoint, random_state
+from .attach import Attachment, check_attachable
+from .errors import Error
+from .loss_scaler import LossScaler
+from .options import check_parameters, has_narrow_gradients, optimizer_of, plan_of, positive, scheduler_of
+from .position import Epochs
+from .progress import Progress
+from .results import EvalResult, TrainSummary
+from .step import TrainStep
+
+
+class MixedPrecisionTrainer:
+    """
+        trainer = hpqf.MixedPrecisionTrainer(model, precision_config={
+            "default": "fp16", "sensitive_layers": [model.lstm, "head.*"], "optimizer_precision": "fp32"})
+        trainer.train(loader, epochs=2)
+        print(trainer.audit())
+
+    model: any torch.nn.Module with fp32 (or fp64) parameters: the plan decides what they are rounded to when used. It is
+        touched only while train() or evaluate() runs, except for its parameters. Its mode (train/eval) stays the user's.
+    precision_config: "default" is a format name or "auto" (the fastest format this machine runs natively);
+        "sensitive_layers" are modules, names or patterns kept in fp32; "optimizer_precision" is "fp32" in this version.
+        Left out, mixed_precision=True means bf16: it has the range of fp32, so that no loss scale is needed anywhere.
+        mixed_precision=False trains in fp32. plan=PrecisionPlan(...) says everything at once instead.
+    data: the loader, if it is not given to train(). Batches are (x, ..., y) tuples or dicts of keyword arguments.
+    loss_fn(output, target): left out, the model's own `.loss`, else the cross-entropy. Runs outside of the plan, in fp32.
+    optimizer: a torch.optim.Optimizer over parameters of the model, or a function from parameters to one; AdamW(lr) if left out.
+    scheduler: stepped after every applied step, and not after skipped ones; or a function from the optimizer to one.
+    loss_scale: None: dynamic when the plan has fp16 or fp8 gradients, else off; or a dict of LossScaler's options.
+    accumulate_steps: micro-batches per optimizer step. max_grad_norm: clips the joint 2-norm of the unscaled gradients.
+    fallback: hpqf.FallbackRules: when a layer that overflows leaves its format.
+    checkpoint_dir, checkpoint_every (steps; 0: only at the end), keep_checkpoints: where train() saves and resumes.
+    seed: seeds torch when train() starts from step 0. progress: True, False, or None: only on a terminal.
+    """
+
+    def __init__(self, model, precision_config=None, *, mixed_precision=True, plan=None, data=None, loss_fn=None, optimizer=None,
+                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None, strict=False,
+                 checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None, progress=None):
+        check_attachable(model)
+        check_parameters(model)
+        self.model, self.data, self.loss_fn, self.strict, self.seed = model, data, loss_fn, strict, seed
+        self._plan = self._requested = plan_of(model, precision_config, mixed_precision, plan)
+        self.optimizer = optimizer_of(model, optimizer, lr)
+        self.scheduler = scheduler_of(self.optimizer, scheduler)
+        if loss_scale is None:
+            loss_scale = {"enabled": has_narrow_gradients(self._plan, model)}
+        self.scaler = LossScaler(**loss_scale)
+        self.accumulate_steps = positive("accumulate_steps", accumulate_steps)
+        self.max_grad_norm, self.rules = max_grad_norm, fallback or _C.FallbackRules()
+        self.checkpoint_dir = None if checkpoint_dir is None else checkpoint.prepare(checkpoint_dir)
+        self.checkpoint_every, self.keep_checkpoints = checkpoint_every, positive("keep_checkpoints", keep_checkpoints)
+        self.progress = progress
+        self._audit, self._attachment = _C.Audit(), None
+
+    @property
+    def plan(self) -> _C.PrecisionPlan:
+        """In force; differs from the one asked for after a fallback."""
+        return self._plan if self._attachment is None else self._attachment.runtime.plan
+
+    def audit(self) -> _C.AuditReport:
+        """What really ran in the training steps so far; evaluation is not included."""
+        return self._audit.report()
+
+    def train(self, data=None, epochs=None, *, steps=None, resume=False, on_step=None) -> TrainSummary:
+        """Trains for `epochs` (1 if nothing is given) or `steps` optimizer steps in total, whichever ends first.
+
+        resume: go on bit-equal from the newest checkpoint in checkpoint_dir. on_step(StepResult) is called after each step.
+        """
+        loader = self.data if data is None else data
+        if loader is None:
+            raise Error("train() without data", "a loader at construction or in train()", "trainer.train(loader)")
+        if epochs is None and steps is None:
+            epochs = 1
+        if resume and self.checkpoint_dir is None:
+            raise Error("resume=True without a folder", "a trainer with checkpoint_dir=...", "give the folder of the run to go on with")
+        position, begin = Epochs(loader), time.perf_counter()
+        attachment = self._attachment = Attachment(self.model, self._plan, strict=self.strict, audit=self._audit)
+        try:
+            step = TrainStep(self.model, self.optimizer, self.scaler, attachment, self._audit, self.loss_fn, self.scheduler,
+                             self.max_grad_norm, self.rules)
+            if resume:
+                self._resume(step, position)
+            elif self.seed is not None:
+                torch.manual_seed(self.seed)
+            resumed_from, loss, path, notes = step.step, float("nan"), "", []
+            with Progress(self.progress, loader, self.accumulate_steps, epochs, steps, step.step) as bar:
+                for result in self._steps(step, position, epochs, steps):
+                    loss = result.loss
+                    notes += [f"step {result.step}: {text}" for text in result.changes]
+                    bar.show(result, self.scaler.state.skipped_total)
+                    if self.checkpoint_dir and self.checkpoint_every and step.step % self.checkpoint_every == 0:
+                        path = self._save(step, position)
+                    if on_step is not None:
+                        on_step(result)
+            if self.checkpoint_dir and step.step > resumed_from:
+                path = self._save(step, position)
+        finally:
+            self._plan, self._attachment = attachment.runtime.plan, None
+            attachment.detach()
+        return TrainSummary(step.step, step.applied, resumed_from, loss, time.perf_counter() - begin, str(path), notes)
+
+    def _steps(self, step, position, epochs, steps):
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        while epochs is None or position.epoch < epochs:
+            epoch = position.epoch
+            for window in position.windows(self.accumulate_steps):
+                if steps is not None and step.step >= steps:
+                    return
+                yield step.run([batches.to_device(batch, device) for batch in window], epoch)
+            if steps is not None and step.step >= steps:
+                return
+
+    @torch.no_grad()
+    def evaluate(self, data, loss_fn=None) -> EvalResult:
+        """One pass in eval mode without gradients, under the plan in force."""
+        training = [module for module in self.model.modules() if module.training]
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        total, seen, right, counted = 0.0, 0, 0, 0
+        attachment = Attachment(self.model, self.plan, strict=self.strict)
+        self.model.eval()
+        try:
+            for batch in data:
+                batch = batches.to_device(batch, device)
+                output, target, loss = batches.forward(self.model, batch, loss_fn or self.loss_fn)
+                size = batches.samples(batch)
+                total, seen = total + loss.item() * size, seen + size
+                hit = batches.hits(output, target)
+                if hit is not None:
+                    right, counted = right + hit[0], counted + hit[1]
+        finally:
+            attachment.detach()
+            for module in training:
+                module.training = True
+        if seen == 0:
+            raise Error("evaluate() over no batch", "loaders that give at least one batch", "check the data set")
+        return EvalResult(total / seen, right / counted if counted else None, seen)
+
+    def _save(self, step, position):
+        return checkpoint.save(self.checkpoint_dir, step.step, {
+            "model": self.model.state_dict(),
+            "optimizer": {"type": type(self.optimizer).__name__, "state": self.optimizer.state_dict()},
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "loss_scale": self.scaler.state_dict(),
+            "plan": {"requested": self._requested.to_json(), "now": self.plan.to_json()},
+            "fallback": step.fallback.to_json(),
+            "counters": {"step": step.step, "applied": step.applied},
+            "position": position.state_dict(),
+            "random": random_state.capture(),
+        }, self.keep_checkpoints)
+
+    def _resume(self, step, position):
+        parts = checkpoint.load_newest(self.checkpoint_dir)
+        checkpoint.check_model(self.model, parts["model"])
+        if _C.PrecisionPlan.from_json(parts["plan"]["requested"]) != self._requested:
+            raise Error("resume with another plan than the run began with", "the same precision_config or plan",
+                        "start a new run in another checkpoint_dir")
+        if parts["optimizer"]["type"] != type(self.optimizer).__name__:
+            raise Error(f"resume with {type(self.optimizer).__name__}", f"{parts['optimizer']['type']}, as in the checkpoint",
+                        "give the optimizer of the run")
+        self.model.load_state_dict(parts["model"])
+        self.optimizer.load_state_dict(parts["optimizer"]["state"])
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(parts["scheduler"])
+        self.scaler.load_state_dict(parts["loss_scale"])
+        step.attachment.runtime.apply(_C.PrecisionPlan.from_json(parts["plan"]["now"]))
+        step.fallback = _C.FallbackState.from_json(parts["fallback"])
+        step.step, step.applied = parts["counters"]["step"], parts["counters"]["applied"]
+        position.load_state_dict(parts["position"])
+        random_state.restore(parts["random"])
