@@ -54,7 +54,7 @@ struct HPQF_API AuditReport {
 };
 
 // A sink that aggregates, by the content of the strings: they may die with the runtime that emitted the event. Cost per
-// event: about 60 ns for 60 bytes of strings on one 2.5 GHz core; no allocation once a key was seen.
+// event: about 75 ns with 90 bytes of strings (measured, one AMD EPYC core, AVX2); no allocation once a key was seen.
 class HPQF_API Audit : public EventSink {
  public:
   Audit();

@@ -1,6 +1,7 @@
 #include "hpqf/observe/op_totals.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 
@@ -12,17 +13,25 @@ uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ hash >> 32;
 }
 
-// Eight bytes at a time; the length goes in first, so that ("ab", "c") and ("a", "bc") differ.
-uint64_t mix(uint64_t hash, std::string_view text) {
-  hash = mix(hash, text.size());
-  for (; text.size() >= 8; text.remove_prefix(8)) {
-    uint64_t word;
-    std::memcpy(&word, text.data(), 8);
-    hash = mix(hash, word);
+template <class Word>
+uint64_t load(const char* at) {
+  Word word;
+  std::memcpy(&word, at, sizeof(word));
+  return word;
+}
+
+// Eight bytes at a time, the last ones overlapping: no call and no loop over single bytes.
+uint64_t hash_of(std::string_view text) {
+  const size_t n = text.size();
+  const char* p = text.data();
+  uint64_t hash = n;
+  if (n >= 8) {
+    for (size_t i = 0; i + 8 < n; i += 8) hash = mix(hash, load<uint64_t>(p + i));
+    return mix(hash, load<uint64_t>(p + n - 8));
   }
-  uint64_t tail = 0;
-  if (!text.empty()) std::memcpy(&tail, text.data(), text.size());
-  return mix(hash, tail);
+  if (n >= 4) return mix(hash, load<uint32_t>(p) << 32 | load<uint32_t>(p + n - 4));
+  for (size_t i = 0; i < n; ++i) hash = hash << 8 | static_cast<unsigned char>(p[i]);
+  return mix(n, hash);
 }
 
 uint64_t packed(const BlockFormat& f) {
@@ -30,14 +39,16 @@ uint64_t packed(const BlockFormat& f) {
          static_cast<uint64_t>(static_cast<uint32_t>(f.block)) << 32;
 }
 
+// The rotation keeps equal halves (both operands in one format) from cancelling out.
+uint64_t join(uint64_t a, uint64_t b) { return mix(std::rotl(a, 29), b); }
+
+// The four strings are hashed apart, so that the CPU overlaps their chains of multiplications.
 uint64_t hash_of(const OpEvent& e) {
-  uint64_t hash = mix(static_cast<uint64_t>(e.pass) + 1, e.layer);
-  hash = mix(hash, e.op);
-  hash = mix(hash, e.implementation);
-  hash = mix(hash, e.reason);
-  for (const BlockFormat* format : {&e.requested_a, &e.requested_b, &e.effective_a, &e.effective_b})
-    hash = mix(hash, packed(*format));
-  return hash;
+  const uint64_t layer = hash_of(e.layer), op = hash_of(e.op), how = hash_of(e.implementation), why = hash_of(e.reason);
+  const uint64_t requested = join(packed(e.requested_a), packed(e.requested_b));
+  const uint64_t effective = join(packed(e.effective_a), packed(e.effective_b));
+  const uint64_t names = join(join(layer, op), join(how, why)), formats = join(requested, effective);
+  return join(join(names, formats), static_cast<uint64_t>(e.pass));
 }
 
 }  // namespace
