@@ -1,0 +1,21 @@
+"""Tests run against a build tree: --build-dir (default build/release)."""
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="build tree with the program and the package")
+
+
+def pytest_configure(config):
+    # Before test modules are imported: they import the package from the build tree.
+    sys.path.insert(0, str(pathlib.Path(config.getoption("--build-dir")).resolve() / "python"))
+
+
+@pytest.fixture(scope="session")
+def build_dir(request) -> pathlib.Path:
+    return pathlib.Path(request.config.getoption("--build-dir")).resolve()
