@@ -10,6 +10,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.fixture
+def hpqf():
+    # Not at the top: the links can be checked where nothing is built.
+    import hpqf
+
+    return hpqf
+
+
 def format_rows() -> dict[str, list[str]]:
     rows = {}
     for line in (ROOT / "docs/formats.md").read_text().splitlines():
