@@ -1,4 +1,6 @@
 // Kernels of the convolutions: 1-d, 2-d, 3-d, plain and transposed, padding as numbers or as a word.
+#include "hpqf/engine/gemm.h"   // first: the _ops.h headers lean on ATen/core/Tensor.h
+
 #include <ATen/ops/conv1d_ops.h>
 #include <ATen/ops/conv2d_ops.h>
 #include <ATen/ops/conv3d_ops.h>
@@ -10,7 +12,6 @@
 
 #include <vector>
 
-#include "hpqf/engine/gemm.h"
 #include "hpqf/engine/ops.h"
 
 namespace hpqf::engine {

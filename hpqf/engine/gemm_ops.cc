@@ -1,4 +1,6 @@
 // Kernels of the linear family, attention and embedding.
+#include "hpqf/engine/gemm.h"   // first: the _ops.h headers lean on ATen/core/Tensor.h
+
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
@@ -8,7 +10,6 @@
 #include <ATen/ops/mm_ops.h>
 #include <ATen/ops/scaled_dot_product_attention_ops.h>
 
-#include "hpqf/engine/gemm.h"
 #include "hpqf/engine/ops.h"
 #include "hpqf/engine/rounding.h"
 

@@ -1,5 +1,6 @@
 #include "hpqf/engine/native_speed.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // Operands rounded to a format: the numbers of low precision on fp32 arithmetic ("emulated").
 #pragma once
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 
 #include "hpqf/base/export.h"
 #include "hpqf/engine/layer.h"

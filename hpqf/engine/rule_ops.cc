@@ -1,5 +1,7 @@
 // Ops that compute in fp32 whatever the plan says: softmax, norms, losses. 16-bit arguments (from a user's autocast, or a
 // model's own) are cast up for the op; norms and softmax hand back the input's type, losses stay fp32.
+#include "hpqf/engine/gemm.h"   // first: the _ops.h headers lean on ATen/core/Tensor.h
+
 #include <ATen/ops/batch_norm_ops.h>
 #include <ATen/ops/binary_cross_entropy_ops.h>
 #include <ATen/ops/binary_cross_entropy_with_logits_ops.h>
@@ -24,7 +26,6 @@
 #include <ATen/ops/softmax_ops.h>
 #include <ATen/ops/triplet_margin_loss_ops.h>
 
-#include "hpqf/engine/gemm.h"
 #include "hpqf/engine/ops.h"
 
 namespace hpqf::engine {

@@ -1,6 +1,7 @@
 #include "hpqf/engine/runtime.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>   // join
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/text.h"
