@@ -1,0 +1,46 @@
+// Everything `hpqf train` can be told, as one value; it is also the run folder's config.json.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/hpqf/settings.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hpqf::app {
+
+struct TrainConfig {
+  std::string model, data;
+  std::string precision = "bf16";
+  std::vector<std::string> sensitive;
+  std::string plan;  // a file; instead of precision and sensitive
+  std::string optimizer = "adamw", schedule = "constant";
+  double lr = 0, momentum = 0, weight_decay = 0, clip = 0;
+  int64_t warmup = 0;
+  int64_t batch_size = 0, accumulate = 1, epochs = 0, steps = 0, limit = 0;
+  std::string loss_scale;  // a number, "dynamic", "off"; "": as the plan needs
+  std::string strict;      // "", "formats", "native"
+  uint64_t seed = 0;
+  int threads = 0;  // 0: as many as torch chooses
+  int64_t checkpoint_every = 0;
+
+  // Of this call only: not part of config.json.
+  std::string out, config;
+  bool resume = false, quiet = false;
+};
+
+void add_options(CLI::App& command, TrainConfig& config);
+
+// What a model is trained with when nobody says otherwise. Error when the model is unknown.
+Settings model_defaults(const std::string& model);
+
+// Error naming the option whose value is impossible.
+void check(const TrainConfig& config);
+
+// Schema "hpqf.run" version 1. Its keys are the names of the options, so the file is also one that --config reads.
+std::string to_json(const TrainConfig& config);
+
+}  // namespace hpqf::app

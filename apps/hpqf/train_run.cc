@@ -1,0 +1,181 @@
+#include "apps/hpqf/train_run.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "apps/hpqf/out_folder.h"
+#include "apps/hpqf/plan_files.h"
+#include "apps/hpqf/progress.h"
+#include "apps/hpqf/stop_signal.h"
+#include "hpqf/base/error.h"
+#include "hpqf/base/file.h"
+#include "hpqf/engine/auto_plan.h"
+#include "hpqf/train/checkpoint.h"
+#include "hpqf/train/trainer.h"
+#include "models/data/dataset.h"
+#include "models/registry.h"
+
+namespace hpqf::app {
+namespace {
+
+constexpr int64_t kContext = 128;  // bytes the text models see at once
+
+models::Dataset load(const TrainConfig& c, const models::ModelEntry& entry) {
+  models::Dataset dataset = models::load_dataset(c.data, {.context = kContext, .limit = c.limit});
+  if (dataset.task != entry.task) {
+    throw Error(fmt::format("model {} on data {}", c.model, c.data),
+                fmt::format("{} learns from {}; {} holds {}", c.model, name(entry.task), c.data, name(dataset.task)),
+                "choose data, or a model, of the same kind");
+  }
+  return dataset;
+}
+
+TensorLoader loader(const models::Dataset& dataset, const models::Split& split, int64_t batch_size, bool shuffle,
+                    uint64_t seed) {
+  return TensorLoader(split.data, split.target,
+                      {.batch_size = batch_size,
+                       .shuffle = shuffle,
+                       .seed = seed,
+                       .n_classes = dataset.classes,
+                       .transform = [&dataset](Batch batch) -> Batch {
+                         return {dataset.prepare_data(batch.data), dataset.prepare_target(batch.target)};
+                       }});
+}
+
+PrecisionPlan make_plan(const TrainConfig& c, bool plan_given, const plan::ModelFacts& facts) {
+  if (c.resume && !plan_given) {
+    const auto newest = train::CheckpointFolder(c.out + "/checkpoints").newest();
+    if (newest) return train::read_snapshot(*newest).requested;
+  }
+  PrecisionPlan plan = !c.plan.empty()         ? read_plan(c.plan).plan
+                       : c.precision == "auto" ? engine::auto_plan(facts, c.sensitive)
+                                               : PrecisionPlan::with_sensitive(c.precision, c.sensitive);
+  plan.check(facts);
+  return plan;
+}
+
+std::optional<plan::LossScaleOptions> loss_scale(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "dynamic") return plan::LossScaleOptions{};
+  if (text == "off") return plan::LossScaleOptions{.enabled = false};
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value <= 0) {
+    throw Error(fmt::format("--loss-scale {}", text), "a number greater than 0, dynamic, or off",
+                "correct --loss-scale");
+  }
+  return plan::LossScaleOptions{.init = value, .floor = value, .cap = value};  // floor = cap: it never moves
+}
+
+engine::Strict strict(const std::string& text) {
+  return text.empty() ? engine::Strict::off : text == "native" ? engine::Strict::native : engine::Strict::formats;
+}
+
+int64_t total_steps(const TrainConfig& c, int64_t batches) {
+  const int64_t by_epochs = c.epochs > 0 ? c.epochs * ((batches + c.accumulate - 1) / c.accumulate) : 0;
+  if (c.steps == 0 || by_epochs == 0) return std::max(c.steps, by_epochs);
+  return std::min(c.steps, by_epochs);
+}
+
+// The quality line, and result.json.
+void report_result(const OutFolder& folder, models::Task task, const EvalResult& result, const TrainSummary& summary) {
+  nlohmann::ordered_json json{{"schema", "hpqf.result"},
+                              {"version", 1},
+                              {"task", name(task)},
+                              {"loss", result.loss},
+                              {"samples", result.samples}};
+  if (task == models::Task::images) {
+    const double accuracy = result.accuracy.value_or(0);
+    fmt::print("test accuracy {:.2f} %, loss {:.4f}, {} images\n", 100 * accuracy, result.loss, result.samples);
+    json["accuracy"] = accuracy;
+  } else {
+    const double perplexity = std::exp(result.loss);
+    fmt::print("validation loss {:.4f}, perplexity {:.3f} per byte, {} windows of {} bytes\n", result.loss, perplexity,
+               result.samples, kContext);
+    json["perplexity"] = perplexity;
+  }
+  fmt::print("{} steps in {}, {} of them skipped\n", summary.steps - summary.resumed_from, clock_text(summary.seconds),
+             summary.skipped);
+  json["steps"] = summary.steps;
+  json["skipped"] = summary.skipped;
+  json["seconds"] = summary.seconds;
+  base::atomic_write(folder.file("result.json"), json.dump(1) + "\n");
+}
+
+int report_stop(const TrainConfig& c, const TrainSummary& summary) {
+  fmt::print("stopped after step {}; checkpoint {}\n", summary.steps, summary.checkpoint);
+  fmt::print("to go on: hpqf train --resume --out {}\n", c.out);
+  return 128 + StopSignal::received();
+}
+
+}  // namespace
+
+int run_training(const TrainConfig& c, bool plan_given) {
+  OutFolder folder(c.out, c.resume);
+  if (c.threads > 0) at::set_num_threads(c.threads);
+  const models::ModelEntry& entry = models::find_model(c.model);
+  const models::Dataset dataset = load(c, entry);
+  const models::Model model =
+      entry.make({.in_channels = dataset.channels, .classes = dataset.classes, .context = kContext, .seed = c.seed});
+  const ModelHandle handle{model.module, model.forward};
+  const plan::ModelFacts facts = engine::describe(*model.module).facts;
+
+  MixedPrecisionTrainer trainer(handle, {.plan = make_plan(c, plan_given, facts),
+                                         .loss_scale = loss_scale(c.loss_scale),
+                                         .max_grad_norm = c.clip,
+                                         .accumulate_steps = c.accumulate,
+                                         .strict = strict(c.strict),
+                                         .seed = c.seed});
+  TensorLoader training = loader(dataset, dataset.train, c.batch_size, /*shuffle=*/true, c.seed);
+  TensorLoader validation = loader(dataset, dataset.validation, std::max<int64_t>(c.batch_size, 64), false, 0);
+  const train::LossFn loss = [&](const at::Tensor& output, const at::Tensor& target) {
+    return models::loss(entry.task, output, target);
+  };
+  const int64_t steps = total_steps(c, training.batches());
+
+  const auto ask = [&](Progress& progress) {
+    return TrainOptions{
+        .epochs = c.epochs,
+        .steps = c.steps,
+        .optimizer_spec = {.name = c.optimizer, .lr = c.lr, .momentum = c.momentum, .weight_decay = c.weight_decay},
+        .schedule = {.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup},
+        .out_dir = c.out,
+        .checkpoint_every = c.checkpoint_every,
+        .resume = c.resume,
+        .on_step = [&](const StepResult& result) {
+          folder.keep();
+          for (const std::string& change : result.changes) {
+            progress.note(fmt::format("step {}: {}", result.step, change));
+          }
+          progress.step(result);
+        }};
+  };
+  model.module->train();
+  TrainSummary summary;
+  {
+    Progress progress(progress_style(c.quiet), steps);
+    TrainOptions options = ask(progress);
+    // Before the first step, so that a run killed at any time can be resumed from its folder alone.
+    folder.create();
+    base::atomic_write(folder.file("config.json"), to_json(c));
+    const StopSignal on_signal(trainer);
+    summary = trainer.train(training, loss, std::move(options));
+  }
+  folder.keep();
+  if (summary.stopped) return report_stop(c, summary);
+  model.module->eval();
+  report_result(folder, entry.task, trainer.evaluate(validation, loss), summary);
+  const observe::AuditReport audit = trainer.audit();
+  fmt::print("\n{}", c.quiet ? audit.totals() : audit.table());
+  fmt::print("\nrun folder {}: plan.json metrics.jsonl audit.json config.json result.json checkpoints/\n", c.out);
+  return 0;
+}
+
+}  // namespace hpqf::app
