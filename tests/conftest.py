@@ -1,4 +1,5 @@
 """Tests run against a build tree: --build-dir (default build/release)."""
+import ctypes
 import pathlib
 import sys
 
@@ -19,3 +20,14 @@ def pytest_configure(config):
 @pytest.fixture(scope="session")
 def build_dir(request) -> pathlib.Path:
     return pathlib.Path(request.config.getoption("--build-dir")).resolve()
+
+
+@pytest.fixture(scope="session")
+def core_library(build_dir) -> ctypes.CDLL:
+    """The torch-free library, through its C functions."""
+    path = build_dir / "libhpqf_core.so"
+    if not path.exists():
+        pytest.skip(f"{path} is not built; name another build tree with --build-dir")
+    library = ctypes.CDLL(str(path))
+    library.hpqf_last_error.restype = ctypes.c_char_p
+    return library

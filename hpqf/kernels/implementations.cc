@@ -1,4 +1,5 @@
 #include "hpqf/base/error.h"
+#include "hpqf/kernels/drive.h"
 #include "hpqf/kernels/quantize.h"
 #include "hpqf/kernels/ref/ref.h"
 
@@ -7,8 +8,42 @@ namespace {
 
 using formats::BlockShape;
 
+// The driver bound to one set of inner loops, as the plain functions the list holds.
+template <const Leaves& (*kLeaves)()>
+constexpr Implementation vectorised(const char* name, const char* needs, bool (*runnable)()) {
+  return {name,
+          needs,
+          runnable,
+          [](const float* in, float* out, BlockLayout layout, const BlockFormat& format, const RoundOptions& options) {
+            return drive_round(kLeaves(), in, out, layout, format, options);
+          },
+          [](const float* in, int8_t* codes, float* scales, BlockLayout layout, const BlockFormat& format) {
+            return drive_int8(kLeaves(), in, codes, scales, layout, format);
+          },
+          [](float* data, int64_t n, float factor) { return drive_scale_and_count(kLeaves(), data, n, factor); },
+          [](const void* data, int64_t bytes) { return drive_fingerprint(kLeaves(), data, bytes); }};
+}
+
+bool always() { return true; }
+
+#if defined(__x86_64__)
+// The checks below also ask the operating system whether it saves the wide registers.
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+#endif
+
 constexpr Implementation kList[] = {
-    {"ref", "any CPU", [] { return true; }, &ref::round, &ref::quantize_int8, &ref::scale_and_count, &ref::fingerprint},
+#if defined(__x86_64__)
+    vectorised<&avx512_leaves>("avx512", "AVX-512 F, BW, VL and DQ", &has_avx512),
+    vectorised<&avx2_leaves>("avx2", "AVX2, FMA and F16C", &has_avx2),
+#endif
+    vectorised<&portable_leaves>("portable", "any CPU", &always),
+    {"ref", "any CPU", &always, &ref::round, &ref::quantize_int8, &ref::scale_and_count, &ref::fingerprint},
 };
 
 const Implementation& best() {

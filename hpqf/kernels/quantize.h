@@ -35,14 +35,15 @@ struct RoundOptions {
   uint64_t stream = 0;
 };
 
-// out[i] = round_to(format, in[i] / scale) * scale with the block's scale; out may equal in, but not overlap it
-// otherwise. Agrees bit for bit with formats::round_to and formats::block_scale (`ref` is that definition in a loop); a
-// block with a NaN or infinity becomes quiet NaNs throughout. Rounds to nearest even unless told otherwise. Needs the
-// CPU's default floating-point mode (nearest even, denormals on); with denormals off, results below 2^-126 become zero.
-// Error for a format that formats::check refuses and for negative sizes. Cost: one read and one write of the tensor for
-// unscaled formats; scaled formats read each block twice (the second time from cache, except shape `tensor`, and `row`
-// along an axis whose lines do not fit the cache). Allocates nothing. Parallel through base::parallel_for. Below 4096
-// elements it runs on the calling thread.
+// out[i] = round_to(format, in[i] / scale) * scale with the block's scale (in[i] / scale, which may exceed the largest
+// code by a rounding error, is cut to it); out may equal in, but not overlap it otherwise. Agrees bit for bit with
+// formats::round_to and formats::block_scale (`ref` is that definition in a loop); a block with a NaN or infinity
+// becomes quiet NaNs throughout. Rounds to nearest even unless told otherwise. Needs the CPU's default floating-point
+// mode (nearest even, denormals on); with denormals off, results below 2^-126 become zero. Error for a format that
+// formats::check refuses and for negative sizes. Cost: one read and one write of the tensor for unscaled formats;
+// scaled formats read each block twice (the second time from cache, except shape `tensor`, and `row` along an axis
+// whose lines do not fit the cache). Allocates nothing. Parallel through base::parallel_for. Below 16384 elements it
+// runs on the calling thread.
 HPQF_API RoundStats quantize_dequantize(const float* in, float* out, BlockLayout layout, const BlockFormat& format,
                                         const RoundOptions& options = {});
 

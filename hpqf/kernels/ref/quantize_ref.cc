@@ -46,6 +46,7 @@ RoundStats round(const float* in, float* out, BlockLayout layout, const BlockFor
                  const RoundOptions& options) {
   RoundStats stats;
   const bool scaled = format.shape != BlockShape::none;
+  const float largest = formats::info(format.format).largest;
   for_each_block(layout, format, [&](int64_t, auto index_of, int64_t count) {
     const float scale = scaled ? formats::block_scale(format, largest_magnitude(in, index_of, count)) : 1.0f;
     for (int64_t k = 0; k < count; ++k) {
@@ -57,7 +58,9 @@ RoundStats round(const float* in, float* out, BlockLayout layout, const BlockFor
       if (std::isnan(scale)) {
         out[i] = std::numeric_limits<float>::quiet_NaN();
       } else {
-        out[i] = scaled ? formats::round_to(format.format, x / scale, options.rounding, random) * scale
+        out[i] = scaled ? formats::round_to(format.format, std::clamp(x / scale, -largest, largest), options.rounding,
+                                            random) *
+                              scale
                         : formats::round_to(format.format, x, options.rounding, random);
         stats.overflow +=
             std::isfinite(x) &&
