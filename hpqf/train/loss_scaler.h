@@ -24,7 +24,7 @@ using engine::LayerParameter;
 // What the gradients of a step are worth. Backward runs from the last layer to the first, and everything behind a NaN
 // is NaN too, so `layer` is the *last* layer, in definition order, with a non-finite gradient: the one backward reached
 // first.
-struct GradientHealth {
+struct HPQF_API GradientHealth {
   bool finite = true;
   std::string layer, parameter;  // where it began; "" when finite
   plan::Role role = plan::Role::output_grad;
