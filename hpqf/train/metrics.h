@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hpqf/base/export.h"
+#include "hpqf/base/file.h"
 #include "hpqf/train/step.h"
 
 namespace hpqf::train {
@@ -19,14 +20,10 @@ class HPQF_API MetricsWriter {
   // `after_step` 0 starts the file anew; otherwise lines of later steps and a torn last line are dropped first
   // (atomically): they belong to steps that a resumed run takes again. Error when the file cannot be written.
   MetricsWriter(const std::string& path, int64_t after_step);
-  ~MetricsWriter();
-  MetricsWriter(const MetricsWriter&) = delete;
-  MetricsWriter& operator=(const MetricsWriter&) = delete;
   void write(const StepResult& result);
 
  private:
-  std::string path_;
-  int fd_ = -1;
+  base::LineAppender lines_;
 };
 
 }  // namespace hpqf::train

@@ -14,6 +14,8 @@ class Optimizer;
 
 namespace hpqf::train {
 
+using engine::LayerParameter;
+
 // "sgd", "adam", "adamw", "rmsprop", "adagrad"; "" for any other class.
 HPQF_API std::string optimizer_name(const torch::optim::Optimizer& optimizer);
 
@@ -25,19 +27,18 @@ struct OptimizerSpec {
   double weight_decay = 0;
 };
 HPQF_API std::shared_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSpec& spec,
-                                                                 const std::vector<engine::LayerParameter>& parameters);
+                                                                 const std::vector<LayerParameter>& parameters);
 
 // Names: "<qualified parameter>.<state>", e.g. "conv1.weight.momentum_buffer"; counters are int64 scalars. A class
 // without a name above gives one uint8 tensor "archive" (torch::serialize). Parameters without state yet give nothing.
 HPQF_API std::vector<NamedTensor> optimizer_tensors(const torch::optim::Optimizer& optimizer,
-                                                    const std::vector<engine::LayerParameter>& parameters);
+                                                    const std::vector<LayerParameter>& parameters);
 
 // Restores them. Checks first, touches after: on Error the optimizer is as it was. `where` names the file in errors.
-HPQF_API void check_optimizer_tensors(torch::optim::Optimizer& optimizer,
-                                      const std::vector<engine::LayerParameter>& parameters,
+HPQF_API void check_optimizer_tensors(const torch::optim::Optimizer& optimizer,
+                                      const std::vector<LayerParameter>& parameters,
                                       const std::vector<NamedTensor>& state, const std::string& where);
-HPQF_API void restore_optimizer(torch::optim::Optimizer& optimizer,
-                                const std::vector<engine::LayerParameter>& parameters,
+HPQF_API void restore_optimizer(torch::optim::Optimizer& optimizer, const std::vector<LayerParameter>& parameters,
                                 const std::vector<NamedTensor>& state, const std::string& where);
 
 }  // namespace hpqf::train

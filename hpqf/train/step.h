@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hpqf/base/export.h"
@@ -28,11 +30,11 @@ struct StepResult {
   int64_t step = 0;   // optimizer steps tried so far, this one included: the first is 1
   int64_t epoch = 0;  // from 0
   bool applied = false;
-  std::string cause;      // why the step was skipped, naming layer and role; "" when applied
-  double loss = 0;        // mean over the samples, unscaled; may be NaN or infinite in a skipped step
-  double loss_scale = 1;  // that this step ran with
-  double lr = 0;          // of the first parameter group, in this step
-  double grad_norm = 0;   // 2-norm after unscaling, before clipping; 0 when max_grad_norm is off
+  std::string cause;                // why the step was skipped, naming layer and role; "" when applied
+  double loss = 0;                  // mean over the samples, unscaled; may be NaN or infinite in a skipped step
+  double loss_scale = 1;            // that this step ran with
+  double lr = 0;                    // of the first parameter group, in this step
+  std::optional<double> grad_norm;  // 2-norm after unscaling, before clipping; unset when max_grad_norm is off
   int64_t samples = 0;
   double seconds = 0;                // wall time of the step, data loading not included
   int64_t plan_epoch = 0;            // of the plan this step ran with
@@ -74,12 +76,9 @@ class HPQF_API TrainStep {
   plan::FallbackState fallback;
 
  private:
-  struct Losses {
-    double mean = 0;
-    int64_t samples = 0;
-  };
-  Losses forward_backward(std::span<const Batch> micro_batches);
-  std::vector<std::string> react(plan::Observations observations);
+  void zero_gradients();
+  std::pair<double, int64_t> forward_backward(std::span<const Batch> micro_batches);  // mean loss, samples
+  std::vector<std::string> react(const plan::Observations& observations);
   StepParts parts_;
 };
 

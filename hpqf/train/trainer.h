@@ -19,6 +19,7 @@
 #include "hpqf/plan/fallback.h"
 #include "hpqf/plan/loss_scale.h"
 #include "hpqf/plan/plan.h"
+#include "hpqf/train/evaluate.h"
 #include "hpqf/train/loader.h"
 #include "hpqf/train/optimizer_state.h"
 #include "hpqf/train/range_loader.h"
@@ -31,6 +32,7 @@ class Module;
 
 namespace hpqf {
 using train::Batch;
+using train::EvalResult;
 using train::StepResult;
 
 struct TrainerOptions {
@@ -73,12 +75,6 @@ struct TrainSummary {
   bool stopped = false;            // by request_stop()
   std::string checkpoint;          // path of the last one written; "" without out_dir
   std::vector<std::string> notes;  // what a user should know: plan changes, hyperparameters changed by a resume, ...
-};
-
-struct EvalResult {
-  double loss = 0;                 // mean over samples
-  std::optional<double> accuracy;  // share of targets hit by the largest output; unset when targets are not classes
-  int64_t samples = 0;
 };
 
 // A model with its type erased: what the trainer calls, and where the parameters are.

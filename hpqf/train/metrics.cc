@@ -1,0 +1,69 @@
+#include "hpqf/train/metrics.h"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace hpqf::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Whole lines of steps up to `last`.
+std::string kept_lines(std::string_view content, int64_t last) {
+  std::string kept;
+  while (!content.empty()) {
+    const size_t end = content.find('\n');
+    if (end == std::string_view::npos) break;  // torn
+    const std::string_view line = content.substr(0, end + 1);
+    content.remove_prefix(end + 1);
+    const Json value = Json::parse(line, nullptr, false);
+    if (value.is_object() && value.contains("step") && value["step"].is_number_integer() &&
+        value["step"].get<int64_t>() <= last) {
+      kept += line;
+    }
+  }
+  return kept;
+}
+
+base::LineAppender open(const std::string& path, int64_t after_step) {
+  if (after_step > 0 && std::filesystem::exists(path)) {
+    base::atomic_write(path, kept_lines(base::read_file(path), after_step));
+    return base::LineAppender(path);
+  }
+  return base::LineAppender(path, /*truncate=*/true);
+}
+
+void put_number(Json& line, const std::string& key, double value) {
+  if (std::isfinite(value)) {
+    line[key] = value;
+    return;
+  }
+  line[key] = nullptr;
+  line[key + "_text"] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+}  // namespace
+
+std::string metrics_line(const StepResult& result) {
+  Json line;
+  line["step"] = result.step;
+  line["epoch"] = result.epoch;
+  put_number(line, "loss", result.loss);
+  line["loss_scale"] = result.loss_scale;
+  line["skipped"] = !result.applied;
+  if (!result.cause.empty()) line["cause"] = result.cause;
+  line["lr"] = result.lr;
+  line["samples_per_second"] = result.samples_per_second();
+  if (result.grad_norm) put_number(line, "grad_norm", *result.grad_norm);
+  line["plan_epoch"] = result.plan_epoch;
+  if (!result.changes.empty()) line["changes"] = result.changes;
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+MetricsWriter::MetricsWriter(const std::string& path, int64_t after_step) : lines_(open(path, after_step)) {}
+
+void MetricsWriter::write(const StepResult& result) { lines_.append(metrics_line(result)); }
+
+}  // namespace hpqf::train
