@@ -55,6 +55,12 @@ def test_python_examples_of_the_readme_run(hpqf):
     assert "fp16" in run.stdout, "the audit names what ran"
 
 
+def test_cpp_example_of_the_readme_is_one_that_is_built():
+    (example,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    built = (ROOT / "examples/trainer.cc").read_text()
+    assert example[example.index("int main") :] == built[built.index("int main") :]
+
+
 PAGES = sorted(p.relative_to(ROOT).as_posix() for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
