@@ -136,7 +136,8 @@ TEST(Fallback, ReplaysTheSameFromARecord) {
   // Two runs over one recorded log agree in every state; so does one that goes through JSON after each step.
   std::vector<Observations> log;
   for (int step = 0; step < 300; ++step)
-    log.push_back(step % 7 == 3 ? skipped(step, {cast("l" + std::to_string(step % 5), Role::output_grad, 0, 1 + step)})
+    log.push_back(step % 7 == 3 ? skipped(step, {cast(std::string(1, static_cast<char>('a' + step % 5)),
+                                                      Role::output_grad, 0, 1 + step)})
                                 : clean(step));
   PrecisionPlan a = PrecisionPlan::uniform("fp16"), b = a;
   FallbackState sa, sb;
