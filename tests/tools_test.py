@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 CTEST = """<testsuite><testcase name="base" status="{base}"/><testcase name="crashed" status="fail"/>
-<testcase name="consumer" status="run"><system-out>avx512 cannot run here</system-out></testcase>
+<testcase name="consumer" status="run"/>
 <testcase name="unbuilt" status="notrun"><skipped message="Unable to find executable"/></testcase></testsuite>"""
 GTEST = """<testsuites><testsuite>
 <testcase name="good" status="run" classname="A"/>
@@ -44,7 +44,6 @@ def test_summary_counts_cases_and_crashes(tmp_path):
     assert lines[-1] == "4 passed, 4 failed, 2 skipped"
     assert status == 1
     assert any("needs avx512" in line for line in lines)
-    assert "note     avx512 cannot run here" in lines
 
 
 def test_summary_sees_a_failure_after_the_last_case(tmp_path):

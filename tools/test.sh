@@ -8,7 +8,7 @@ ctest_preset() {
   local name=$1
   mkdir -p "$results/$name"
   GTEST_OUTPUT="xml:$results/$name/" ctest --test-dir "$root/build/$name" --output-on-failure --timeout 1800 \
-    --test-output-size-passed 1000000 --output-junit "$results/$name/ctest.junit" --no-tests=error
+    --output-junit "$results/$name/ctest.junit" --no-tests=error
 }
 
 run_pytest() {

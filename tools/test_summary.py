@@ -9,23 +9,17 @@ NAME=STATUS is the exit status of a command. Where NAME is one of the sources ab
 only if it contradicts their cases; any other command is one test. Exits with 1 when anything failed or nothing ran.
 """
 
-import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# What tests print about code paths that this machine cannot take.
-CANNOT_RUN = re.compile(r"not runn?(able|ning)?\b.*\bCPU|cannot run", re.IGNORECASE)
-
-
 @dataclass
 class Tally:
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
     def add(self, name: str, *, failed: bool, skipped: bool, why: str = "") -> None:
         if failed:
@@ -65,9 +59,6 @@ def read_ctest(path: Path, tally: Tally) -> int:
             tally.add(label, failed=bad, skipped=skip, why=why)
         elif not read_cases(cases, tally) and bad:
             tally.add(f"{label} (exit status)", failed=True, skipped=False)
-        for line in (case.findtext("system-out") or "").splitlines():
-            if CANNOT_RUN.search(line) and line not in tally.notes:
-                tally.notes.append(line)
     return len(tally.failed) - failed_before
 
 
@@ -93,8 +84,6 @@ def main() -> int:
         elif status != "0" and not failures[name]:
             tally.add(f"{name} (exit status {status})", failed=True, skipped=False)
 
-    for note in tally.notes:
-        print(f"note     {note}")
     # Kernel tests skip what this CPU cannot run, many cases for one reason.
     for why, count in Counter(why for _, why in tally.skipped).items():
         first = next(name for name, reason in tally.skipped if reason == why)
