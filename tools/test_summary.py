@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+
 @dataclass
 class Tally:
     passed: int = 0
