@@ -100,7 +100,7 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
     GemmProblem problem{.device = a.device().type(), .a = r.requested_a, .b = r.requested_b, .dgrad = r.requested_dgrad,
                         .wgrad = r.requested_wgrad, .b_is_weight = call.b_is_weight, .is_linear = call.is_linear,
                         .needs_grad = needs_a || needs_b};
-    if (call.is_linear) problem.m = rows(a), problem.n = call.b.size(0), problem.k = call.b.size(1);
+    if (call.is_linear) problem.m = rows(a), problem.n = call.b.size(call.b_in_out), problem.k = call.b.size(!call.b_in_out);
     Choice choice = choose(problem, layer.runtime->force);
     implementation = choice.implementation;
     if (!choice.reason.empty()) r.reason = layer.runtime->intern(std::move(choice.reason));

@@ -27,7 +27,8 @@ struct GemmCall {
   std::optional<at::Tensor> bias;      // added to the product along axis_y
   int64_t axis_a, axis_b, axis_y;      // contraction axes of the operands; output features of y (dgrad contracts over them)
   bool b_is_weight;
-  bool is_linear;                      // y = a @ b^T with b [out, in]: torch's scaled and integer GEMMs can run it
+  bool is_linear;                      // a weight matrix applied to the last axis of a: torch's scaled and integer GEMMs can run it
+  bool b_in_out = false;               // the weight lies [in, out] (y = a @ b), as C++ modules call it; else [out, in]
   double flops;
   c10::function_ref<at::Tensor(const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias)> torch;
   c10::function_ref<std::optional<BackwardFormulas>()> formulas;   // nullopt: this op has none

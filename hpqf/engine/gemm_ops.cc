@@ -72,7 +72,7 @@ Tensor run_product(std::string_view op, const Tensor& a, const Tensor& b, Torch 
   if (!layer) return torch(a, b);
   const int64_t axis_b = b.dim() >= 2 ? -2 : -1;
   return run_gemm({.op = op, .a = a, .b = b, .bias = std::nullopt, .axis_a = -1, .axis_b = axis_b, .axis_y = -1, .b_is_weight = weight,
-                   .is_linear = false, .flops = product_flops(a, b),
+                   .is_linear = weight && b.dim() == 2 && a.dim() >= 2, .b_in_out = true, .flops = product_flops(a, b),
                    .torch = [&](const Tensor& x, const Tensor& y, const OptTensor&) { return torch(x, y); },
                    .formulas = [&] { return product_formulas(a, b); }},
                   *layer);
@@ -96,7 +96,7 @@ Tensor run_added(std::string_view op, const Tensor& c, const Tensor& a, const Te
   if (!layer) return OP::call(c, a, b, beta, alpha);
   const bool plain = c.dim() == 1 && b.dim() == 2 && beta.equal(1) && alpha.equal(1);
   return run_gemm({.op = op, .a = a, .b = b, .bias = plain ? OptTensor(c) : std::nullopt, .axis_a = -1, .axis_b = -2, .axis_y = -1,
-                   .b_is_weight = is_parameter(b), .is_linear = false, .flops = product_flops(a, b),
+                   .b_is_weight = is_parameter(b), .is_linear = plain && is_parameter(b), .b_in_out = true, .flops = product_flops(a, b),
                    .torch = [&](const Tensor& x, const Tensor& y, const OptTensor& bias) -> Tensor {
                      if (plain && !bias) return mm::call(x, y);
                      // In torch's own low precision the addend comes in the operands' type too.

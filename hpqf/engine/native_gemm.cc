@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_int_mm.h>
 #include <ATen/ops/_scaled_mm.h>
+#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -59,7 +60,7 @@ struct ScaledNode : ag::Function<ScaledNode> {
     ctx->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Capsule>(std::move(plan)));
     auto sizes = a.sizes().vec();
     sizes.back() = w.size(0);
-    return y.reshape(sizes);
+    return at::_unsafe_view(y, sizes);   // never a view: C++ nn::Linear adds its bias in place
   }
 
   static ag::variable_list backward(ag::AutogradContext* ctx, ag::variable_list grads) {
@@ -106,7 +107,8 @@ at::Tensor run_cast(const GemmCall& call, const at::Tensor& a, Format format) {
 
 at::Tensor run_scaled(const GemmCall& call, const at::Tensor& a, const LayerRef& layer, const OpRecord& record) {
   const int64_t start = now_ns();
-  at::Tensor y = ScaledNode::apply(a, call.b, call.bias.value_or(at::Tensor()),
+  // Autograd records the transpose of a weight that lies [in, out].
+  at::Tensor y = ScaledNode::apply(a, call.b_in_out ? call.b.t() : call.b, call.bias.value_or(at::Tensor()),
                                    std::make_shared<ScaledPlan>(ScaledPlan{layer, record}));
   emit_forward(*layer, record, now_ns() - start);
   return y;
