@@ -1,4 +1,5 @@
-// parallel_for of the core. The engine plugs torch's own thread pool in, so that no second pool ever runs in one process.
+// parallel_for of the core. The engine plugs torch's own thread pool in, so that no second pool ever runs in one
+// process.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -15,8 +15,8 @@
 namespace hpqf::engine {
 namespace {
 
-thread_local int t_counted = 0;   // inside work the engine counts
-thread_local int t_depth = 0;     // inside an op the census has seen
+thread_local int t_counted = 0;  // inside work the engine counts
+thread_local int t_depth = 0;    // inside an op the census has seen
 
 std::unordered_set<std::string>& counted_names() {
   static auto* names = new std::unordered_set<std::string>;
@@ -30,7 +30,7 @@ std::mutex g_mutex;
 std::unordered_map<std::string, Tally> g_tally;
 
 struct Started : at::ObserverContext {
-  int64_t start = 0;   // 0: not an outermost uncounted op
+  int64_t start = 0;  // 0: not an outermost uncounted op
 };
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction&) {
@@ -71,7 +71,8 @@ OpCensus::OpCensus() : impl_(std::make_unique<Impl>()) {
     std::lock_guard lock(g_mutex);
     g_tally.clear();
   }
-  impl_->handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
+  impl_->handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
 }
 
 std::vector<observe::UncountedOp> OpCensus::finish() {

@@ -1,5 +1,5 @@
 // Kernels of the convolutions: 1-d, 2-d, 3-d, plain and transposed, padding as numbers or as a word.
-#include "hpqf/engine/gemm.h"   // first: the _ops.h headers lean on ATen/core/Tensor.h
+#include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
 #include <ATen/ops/conv1d_ops.h>
 #include <ATen/ops/conv2d_ops.h>
@@ -21,13 +21,13 @@ using at::Tensor;
 using OptTensor = std::optional<Tensor>;
 using c10::SymInt;
 using c10::SymIntArrayRef;
-using namespace at::_ops;   // NOLINT: only names of op structs
+using namespace at::_ops;  // NOLINT: only names of op structs
 
 struct Geometry {
   SymIntArrayRef stride, padding, dilation, output_padding;
   bool transposed = false;
   SymInt groups = 1;
-  bool numeric_padding = true;   // padding="same" may pad one side more, which no single number says
+  bool numeric_padding = true;  // padding="same" may pad one side more, which no single number says
 };
 
 double kernel_size(const Tensor& w) {
@@ -50,9 +50,11 @@ double output_elements(const Tensor& x, const Tensor& w, const Geometry& g) {
     return v.empty() ? otherwise : v[v.size() == 1 ? 0 : size_t(i)].guard_int(__FILE__, __LINE__);
   };
   for (int64_t i = 0; i < spatial; ++i) {
-    const int64_t in = x.size(x.dim() - spatial + i), k = w.size(2 + i), dil = at_or_one(g.dilation, i, 1), s = at_or_one(g.stride, i, 1);
+    const int64_t in = x.size(x.dim() - spatial + i), k = w.size(2 + i), dil = at_or_one(g.dilation, i, 1),
+                  s = at_or_one(g.stride, i, 1);
     const int64_t reach = dil * (k - 1);
-    const int64_t padded = g.numeric_padding ? in + 2 * at_or_one(g.padding, i, 0) : in + (g.padding.empty() ? 0 : reach);
+    const int64_t padded =
+        g.numeric_padding ? in + 2 * at_or_one(g.padding, i, 0) : in + (g.padding.empty() ? 0 : reach);
     n *= double(std::max<int64_t>(0, (padded - reach - 1) / s + 1));
   }
   return n;
@@ -64,7 +66,7 @@ std::vector<SymInt> expand(SymIntArrayRef v, int64_t n, int64_t otherwise) {
 }
 
 std::optional<BackwardFormulas> conv_formulas(const Tensor& x, const Tensor& w, const Geometry& g) {
-  if (!g.numeric_padding || x.dim() != w.dim()) return std::nullopt;   // unbatched inputs keep autograd's own node
+  if (!g.numeric_padding || x.dim() != w.dim()) return std::nullopt;  // unbatched inputs keep autograd's own node
   const int64_t n = w.dim() - 2;
   struct Args {
     std::vector<SymInt> stride, padding, dilation, output_padding;
@@ -74,13 +76,17 @@ std::optional<BackwardFormulas> conv_formulas(const Tensor& x, const Tensor& w, 
   auto args = std::make_shared<Args>(Args{expand(g.stride, n, 1), expand(g.padding, n, 0), expand(g.dilation, n, 1),
                                           expand(g.output_padding, n, 0), g.transposed, g.groups});
   auto backward = [args](const Tensor& grad, const Tensor& x, const Tensor& w, std::array<bool, 3> mask) {
-    return convolution_backward::call(grad, x, w, std::nullopt, args->stride, args->padding, args->dilation, args->transposed,
-                                      args->output_padding, args->groups, mask);
+    return convolution_backward::call(grad, x, w, std::nullopt, args->stride, args->padding, args->dilation,
+                                      args->transposed, args->output_padding, args->groups, mask);
   };
   // convolution_backward reads only the shape of the operand whose gradient it computes.
   return BackwardFormulas{
-      [backward, x = x.detach()](const Tensor& grad, const Tensor& w) { return std::get<0>(backward(grad, x, w, {true, false, false})); },
-      [backward, w = w.detach()](const Tensor& grad, const Tensor& x) { return std::get<1>(backward(grad, x, w, {false, true, false})); },
+      [backward, x = x.detach()](const Tensor& grad, const Tensor& w) {
+        return std::get<0>(backward(grad, x, w, {true, false, false}));
+      },
+      [backward, w = w.detach()](const Tensor& grad, const Tensor& x) {
+        return std::get<1>(backward(grad, x, w, {false, true, false}));
+      },
       [](const Tensor& grad) {
         std::vector<int64_t> dims{0};
         for (int64_t d = 2; d < grad.dim(); ++d) dims.push_back(d);
@@ -90,13 +96,22 @@ std::optional<BackwardFormulas> conv_formulas(const Tensor& x, const Tensor& w, 
 }
 
 template <class Torch>
-Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const OptTensor& bias, const Geometry& geometry, Torch torch) {
+Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const OptTensor& bias, const Geometry& geometry,
+                Torch torch) {
   OwnKeyOff off;
   Layer* layer = find_layer(w);
   if (!layer) return torch(x, w, bias);
-  const int64_t channels = -(w.dim() - 1);   // from the end, so that unbatched inputs work too
-  return run_gemm({.op = op, .a = x, .b = w, .bias = bias, .axis_a = channels, .axis_b = geometry.transposed ? 0 : 1, .axis_y = channels,
-                   .b_is_weight = true, .is_linear = false, .flops = conv_flops(x, w, geometry, output_elements(x, w, geometry)),
+  const int64_t channels = -(w.dim() - 1);  // from the end, so that unbatched inputs work too
+  return run_gemm({.op = op,
+                   .a = x,
+                   .b = w,
+                   .bias = bias,
+                   .axis_a = channels,
+                   .axis_b = geometry.transposed ? 0 : 1,
+                   .axis_y = channels,
+                   .b_is_weight = true,
+                   .is_linear = false,
+                   .flops = conv_flops(x, w, geometry, output_elements(x, w, geometry)),
                    .torch = [&](const Tensor& a, const Tensor& b, const OptTensor& c) { return torch(a, b, c); },
                    .formulas = [&] { return conv_formulas(x, w, geometry); }},
                   *layer);
@@ -107,19 +122,23 @@ template <class OP>
 Tensor plain(const Tensor& x, const Tensor& w, const OptTensor& bias, SymIntArrayRef stride, SymIntArrayRef padding,
              SymIntArrayRef dilation, SymInt groups) {
   return run_conv(OP::name + 6, x, w, bias, {stride, padding, dilation, {}, false, groups},
-                  [&](const Tensor& a, const Tensor& b, const OptTensor& c) { return OP::call(a, b, c, stride, padding, dilation, groups); });
+                  [&](const Tensor& a, const Tensor& b, const OptTensor& c) {
+                    return OP::call(a, b, c, stride, padding, dilation, groups);
+                  });
 }
 template <class OP>
 Tensor worded(const Tensor& x, const Tensor& w, const OptTensor& bias, SymIntArrayRef stride, c10::string_view padding,
               SymIntArrayRef dilation, SymInt groups) {
   const SymInt same[] = {1};
-  Geometry geometry{stride, padding == "same" ? SymIntArrayRef(same) : SymIntArrayRef(), dilation, {}, false, groups, false};
-  return run_conv(OP::name + 6, x, w, bias, geometry,
-                  [&](const Tensor& a, const Tensor& b, const OptTensor& c) { return OP::call(a, b, c, stride, padding, dilation, groups); });
+  Geometry geometry{stride, padding == "same" ? SymIntArrayRef(same) : SymIntArrayRef(), dilation, {}, false, groups,
+                    false};
+  return run_conv(OP::name + 6, x, w, bias, geometry, [&](const Tensor& a, const Tensor& b, const OptTensor& c) {
+    return OP::call(a, b, c, stride, padding, dilation, groups);
+  });
 }
 template <class OP>
-Tensor transposed(const Tensor& x, const Tensor& w, const OptTensor& bias, SymIntArrayRef stride, SymIntArrayRef padding,
-                  SymIntArrayRef output_padding, SymInt groups, SymIntArrayRef dilation) {
+Tensor transposed(const Tensor& x, const Tensor& w, const OptTensor& bias, SymIntArrayRef stride,
+                  SymIntArrayRef padding, SymIntArrayRef output_padding, SymInt groups, SymIntArrayRef dilation) {
   return run_conv(OP::name + 6, x, w, bias, {stride, padding, dilation, output_padding, true, groups},
                   [&](const Tensor& a, const Tensor& b, const OptTensor& c) {
                     return OP::call(a, b, c, stride, padding, output_padding, groups, dilation);

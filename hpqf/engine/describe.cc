@@ -19,21 +19,45 @@ struct Kind {
 };
 // First match wins: "ConvTranspose" before "Conv", "LayerNorm" before "Layer...".
 constexpr std::array kKinds = {
-    Kind{"ConvTranspose", LayerKind::conv_transpose}, Kind{"Norm", LayerKind::norm}, Kind{"Softmax", LayerKind::softmax},
-    Kind{"Softmin", LayerKind::softmax}, Kind{"LSTM", LayerKind::rnn}, Kind{"GRU", LayerKind::rnn}, Kind{"RNN", LayerKind::rnn},
-    Kind{"MultiheadAttention", LayerKind::attention}, Kind{"Embedding", LayerKind::embedding},
+    Kind{"ConvTranspose", LayerKind::conv_transpose},
+    Kind{"Norm", LayerKind::norm},
+    Kind{"Softmax", LayerKind::softmax},
+    Kind{"Softmin", LayerKind::softmax},
+    Kind{"LSTM", LayerKind::rnn},
+    Kind{"GRU", LayerKind::rnn},
+    Kind{"RNN", LayerKind::rnn},
+    Kind{"MultiheadAttention", LayerKind::attention},
+    Kind{"Embedding", LayerKind::embedding},
 };
-// Whole class names (after "Impl" is cut), because the words also occur inside models' own classes (ConvNet, LinearHead).
+// Whole class names (after "Impl" is cut), because the words also occur inside models' own classes (ConvNet,
+// LinearHead).
 constexpr std::array kWhole = {
-    Kind{"Conv1d", LayerKind::conv}, Kind{"Conv2d", LayerKind::conv}, Kind{"Conv3d", LayerKind::conv}, Kind{"Conv1D", LayerKind::linear},
-    Kind{"LazyConv1d", LayerKind::conv}, Kind{"LazyConv2d", LayerKind::conv}, Kind{"LazyConv3d", LayerKind::conv},
-    Kind{"Linear", LayerKind::linear}, Kind{"LazyLinear", LayerKind::linear}, Kind{"Bilinear", LayerKind::linear},
+    Kind{"Conv1d", LayerKind::conv},
+    Kind{"Conv2d", LayerKind::conv},
+    Kind{"Conv3d", LayerKind::conv},
+    Kind{"Conv1D", LayerKind::linear},
+    Kind{"LazyConv1d", LayerKind::conv},
+    Kind{"LazyConv2d", LayerKind::conv},
+    Kind{"LazyConv3d", LayerKind::conv},
+    Kind{"Linear", LayerKind::linear},
+    Kind{"LazyLinear", LayerKind::linear},
+    Kind{"Bilinear", LayerKind::linear},
     Kind{"NonDynamicallyQuantizableLinear", LayerKind::linear},
-    Kind{"ReLU", LayerKind::activation}, Kind{"ReLU6", LayerKind::activation}, Kind{"GELU", LayerKind::activation},
-    Kind{"SiLU", LayerKind::activation}, Kind{"Tanh", LayerKind::activation}, Kind{"Sigmoid", LayerKind::activation},
-    Kind{"ELU", LayerKind::activation}, Kind{"CELU", LayerKind::activation}, Kind{"SELU", LayerKind::activation},
-    Kind{"LeakyReLU", LayerKind::activation}, Kind{"PReLU", LayerKind::activation}, Kind{"Mish", LayerKind::activation},
-    Kind{"Softplus", LayerKind::activation}, Kind{"Hardswish", LayerKind::activation}, Kind{"Hardtanh", LayerKind::activation},
+    Kind{"ReLU", LayerKind::activation},
+    Kind{"ReLU6", LayerKind::activation},
+    Kind{"GELU", LayerKind::activation},
+    Kind{"SiLU", LayerKind::activation},
+    Kind{"Tanh", LayerKind::activation},
+    Kind{"Sigmoid", LayerKind::activation},
+    Kind{"ELU", LayerKind::activation},
+    Kind{"CELU", LayerKind::activation},
+    Kind{"SELU", LayerKind::activation},
+    Kind{"LeakyReLU", LayerKind::activation},
+    Kind{"PReLU", LayerKind::activation},
+    Kind{"Mish", LayerKind::activation},
+    Kind{"Softplus", LayerKind::activation},
+    Kind{"Hardswish", LayerKind::activation},
+    Kind{"Hardtanh", LayerKind::activation},
     Kind{"GLU", LayerKind::activation},
 };
 
@@ -58,7 +82,8 @@ plan::LayerKind kind_of(std::string_view class_name) {
     if (name == k.part) return k.kind;
   if (name.ends_with("Loss")) return LayerKind::loss;
   for (const auto& k : kKinds) {
-    // A word at the end of the class name (LlamaRMSNorm), or with a dimension or "Cell" behind it (BatchNorm2d, LSTMCell).
+    // A word at the end of the class name (LlamaRMSNorm), or with a dimension or "Cell" behind it (BatchNorm2d,
+    // LSTMCell).
     const auto at = name.find(k.part);
     if (at == std::string_view::npos) continue;
     const auto tail = name.substr(at + k.part.size());

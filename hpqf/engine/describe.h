@@ -7,7 +7,8 @@
 
 namespace hpqf::engine {
 
-// "torch::nn::Conv2dImpl", "Conv2d", "LlamaRMSNorm" -> its kind. Unknown classes are `other`: their products follow the plan.
+// "torch::nn::Conv2dImpl", "Conv2d", "LlamaRMSNorm" -> its kind. Unknown classes are `other`: their products follow the
+// plan.
 HPQF_API plan::LayerKind kind_of(std::string_view class_name);
 
 }  // namespace hpqf::engine

@@ -71,8 +71,8 @@ TEST(Fp32Plan, RecurrentAndAttentionModelsAreBitIdentical) {
   expect_identical(*encoder, [&] { return encoder->forward(s).square().sum(); });
 }
 
-// Everything written out: operands rounded, products in fp32, the output gradient rounded for both backward products, the
-// bias gradient from the unrounded one.
+// Everything written out: operands rounded, products in fp32, the output gradient rounded for both backward products,
+// the bias gradient from the unrounded one.
 TEST(Bf16Plan, LinearFollowsTheDefinition) {
   torch::manual_seed(3);
   auto low = [](const Tensor& t) { return t.to(at::kBFloat16).to(at::kFloat); };
@@ -97,7 +97,7 @@ TEST(SplitPlan, DgradAndWgradFollowTheirOwnFormats) {
   torch::manual_seed(4);
   auto low = [](const Tensor& t) { return t.to(at::kBFloat16).to(at::kFloat); };
   LayerPrecision p = plan::uniform_precision("bf16");
-  p.wgrad = {};   // weight gradient in fp32 on unrounded operands
+  p.wgrad = {};  // weight gradient in fp32 on unrounded operands
   nn::Conv2d conv(nn::Conv2dOptions(4, 6, 3).padding(1));
   Tensor x = at::randn({2, 4, 5, 5}).requires_grad_(), g = at::randn({2, 6, 5, 5});
   {
@@ -135,7 +135,7 @@ TEST(Audit, CountsForwardAndBackwardFlopsOfRealOps) {
   }
   EXPECT_DOUBLE_EQ(conv_forward, 2.0 * 4 * 8 * 4 * 4 * 3 * 9);
   EXPECT_DOUBLE_EQ(conv_wgrad, conv_forward);
-  EXPECT_EQ(conv_dgrad, 0);   // the input needs no gradient, so that product never ran
+  EXPECT_EQ(conv_dgrad, 0);  // the input needs no gradient, so that product never ran
   EXPECT_DOUBLE_EQ(fc_dgrad, 2.0 * 4 * 128 * 5);
 }
 
@@ -199,8 +199,15 @@ TEST(Scopes, PlainThreadIsOutsideAndScopeEnters) {
   at::NoGradGuard outer;
   Tensor x = at::randn({3, 16}), plain = fc->forward(x), outside, inside;
   Runtime runtime(*fc, PrecisionPlan::uniform("int4"));
-  std::thread([&] { at::NoGradGuard g; outside = fc->forward(x); }).join();
-  std::thread([&] { at::NoGradGuard g; Scope scope; inside = fc->forward(x); }).join();
+  std::thread([&] {
+    at::NoGradGuard g;
+    outside = fc->forward(x);
+  }).join();
+  std::thread([&] {
+    at::NoGradGuard g;
+    Scope scope;
+    inside = fc->forward(x);
+  }).join();
   EXPECT_TRUE(outside.equal(plain));
   EXPECT_TRUE(inside.equal(fc->forward(x)));
   EXPECT_FALSE(inside.equal(plain));
@@ -246,8 +253,13 @@ TEST(Native, ForcedTorchPathsRunOnCpu) {
   nn::Linear fc(32, 16);
   Tensor x = at::randn({32, 32}).requires_grad_();
   Tensor want = fc->forward(x).detach();
-  struct Case { const char* name; const char* plan; double bound; };
-  for (auto c : {Case{"torch.cast", "bf16", 0.02}, Case{"torch._int_mm", "int8[row]", 0.03}, Case{"torch._scaled_mm", "fp8", 0.06}}) {
+  struct Case {
+    const char* name;
+    const char* plan;
+    double bound;
+  };
+  for (auto c : {Case{"torch.cast", "bf16", 0.02}, Case{"torch._int_mm", "int8[row]", 0.03},
+                 Case{"torch._scaled_mm", "fp8", 0.06}}) {
     auto audit = std::make_shared<observe::Audit>();
     LayerPrecision p = plan::uniform_precision(c.plan);
     Runtime runtime(*fc, PrecisionPlan({{"*", p}}), {.events = audit, .force_implementation = c.name});

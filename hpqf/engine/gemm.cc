@@ -43,7 +43,8 @@ int64_t rows(const at::Tensor& t) { return t.dim() == 0 || t.size(-1) == 0 ? 0 :
 void check_strict(const Layer& layer, const OpRecord& r, bool native) {
   const Strict strict = layer.runtime->strict;
   if (strict == Strict::off) return;
-  const bool same = r.a == r.requested_a && r.b == r.requested_b && r.dgrad == r.requested_dgrad && r.wgrad == r.requested_wgrad;
+  const bool same =
+      r.a == r.requested_a && r.b == r.requested_b && r.dgrad == r.requested_dgrad && r.wgrad == r.requested_wgrad;
   if (!same || (strict == Strict::native && !native)) strict_error(layer, r, !native);
 }
 
@@ -54,15 +55,23 @@ std::string_view untouchable(const at::Tensor& a, const at::Tensor& b) {
     if (!t->is_floating_point()) return "integer tensors run as given";
     if (t->scalar_type() == at::kDouble) return "fp64 tensors run in fp64";
     if (t->layout() != at::kStrided || t->is_nested()) return "sparse, nested and opaque layouts run as given";
-    if (t->is_meta() || t->unsafeGetTensorImpl()->is_python_dispatch()) return "a tensor subclass or meta tensor runs as given";
+    if (t->is_meta() || t->unsafeGetTensorImpl()->is_python_dispatch())
+      return "a tensor subclass or meta tensor runs as given";
   }
-  if (b.defined() && b.scalar_type() != at::kFloat) return "16-bit tensors of the model itself run as given: there is no fp32 master to round";
+  if (b.defined() && b.scalar_type() != at::kFloat)
+    return "16-bit tensors of the model itself run as given: there is no fp32 master to round";
   return transform_active(a, b);
 }
 
 at::Tensor run_untouched(const Untouched& call, Layer& layer, c10::function_ref<at::Tensor()> torch) {
-  OpRecord r{.op = call.op, .requested_a = call.requested, .requested_b = call.requested, .requested_dgrad = call.requested,
-             .requested_wgrad = call.requested, .implementation = "torch", .reason = call.reason, .flops = call.flops,
+  OpRecord r{.op = call.op,
+             .requested_a = call.requested,
+             .requested_b = call.requested,
+             .requested_dgrad = call.requested,
+             .requested_wgrad = call.requested,
+             .implementation = "torch",
+             .reason = call.reason,
+             .flops = call.flops,
              .is_gemm = call.is_gemm};
   check_strict(layer, r, true);
   const uint64_t sequence = at::sequence_number::peek();
@@ -79,14 +88,16 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   r.requested_a = p.input;
   r.requested_b = call.b_is_weight ? p.weight : p.input;
   r.requested_dgrad = p.dgrad;
-  r.requested_wgrad = call.b_is_weight ? p.wgrad : p.dgrad;   // both operands of an activation product get input gradients
+  r.requested_wgrad =
+      call.b_is_weight ? p.wgrad : p.dgrad;  // both operands of an activation product get input gradients
   const uint64_t sequence = at::sequence_number::peek();
   const bool fp32 = p.all_fp32();
 
   if (std::string_view why = untouchable(call.a, call.b); !why.empty()) {
     AllAutocastOff off;
-    return run_untouched({call.op, call.flops, true, why, r.requested_a, call.a.requires_grad(), call.b.requires_grad()}, layer,
-                         [&] { return call.torch(call.a, call.b, call.bias); });
+    return run_untouched(
+        {call.op, call.flops, true, why, r.requested_a, call.a.requires_grad(), call.b.requires_grad()}, layer,
+        [&] { return call.torch(call.a, call.b, call.bias); });
   }
 
   AllAutocastOff off;
@@ -97,10 +108,16 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
 
   const GemmImplementation* implementation = &gemm_implementations().front();
   if (!fp32) {
-    GemmProblem problem{.device = a.device().type(), .a = r.requested_a, .b = r.requested_b, .dgrad = r.requested_dgrad,
-                        .wgrad = r.requested_wgrad, .b_is_weight = call.b_is_weight, .is_linear = call.is_linear,
+    GemmProblem problem{.device = a.device().type(),
+                        .a = r.requested_a,
+                        .b = r.requested_b,
+                        .dgrad = r.requested_dgrad,
+                        .wgrad = r.requested_wgrad,
+                        .b_is_weight = call.b_is_weight,
+                        .is_linear = call.is_linear,
                         .needs_grad = needs_a || needs_b};
-    if (call.is_linear) problem.m = rows(a), problem.n = call.b.size(call.b_in_out), problem.k = call.b.size(!call.b_in_out);
+    if (call.is_linear)
+      problem.m = rows(a), problem.n = call.b.size(call.b_in_out), problem.k = call.b.size(!call.b_in_out);
     Choice choice = choose(problem, layer.runtime->force);
     implementation = choice.implementation;
     if (!choice.reason.empty()) r.reason = layer.runtime->intern(std::move(choice.reason));
@@ -125,7 +142,7 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
     return y;
   }
   if (implementation->method == Method::torch_scaled || implementation->method == Method::torch_int)
-    return run_scaled(call, a, owner, r);   // its own autograd node reports both passes
+    return run_scaled(call, a, owner, r);  // its own autograd node reports both passes
 
   const bool differ = r.dgrad != r.wgrad || r.dgrad.format == Format::fp32;
   if ((needs_a || needs_b) && differ && call.b_is_weight)
@@ -134,7 +151,8 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   at::Tensor qa = round_ste(a, r.a, call.axis_a, owner, plan::Role::input);
   at::Tensor qb = call.b_is_weight ? round_weight(call.b, r.b, call.axis_b, owner)
                                    : round_ste(call.b, r.b, call.axis_b, owner, plan::Role::input);
-  const bool bias_later = call.bias && call.bias->defined() && grad_mode && call.bias->requires_grad() && r.dgrad.format != Format::fp32;
+  const bool bias_later =
+      call.bias && call.bias->defined() && grad_mode && call.bias->requires_grad() && r.dgrad.format != Format::fp32;
   at::Tensor y = call.torch(qa, qb, bias_later ? std::nullopt : call.bias);
   follow_backward(y, sequence, owner, r, r.dgrad, call.axis_y, needs_a, needs_b);
   if (bias_later) add_bias(y, *call.bias, call.axis_y);

@@ -12,8 +12,8 @@
 
 namespace hpqf::engine {
 
-// The backward of y = op(a, b), written out: needed where the two backward GEMMs run in different formats and autograd's own
-// node, which computes both from one gradient, cannot serve.
+// The backward of y = op(a, b), written out: needed where the two backward GEMMs run in different formats and
+// autograd's own node, which computes both from one gradient, cannot serve.
 struct BackwardFormulas {
   std::function<at::Tensor(const at::Tensor& grad, const at::Tensor& b)> grad_a;
   std::function<at::Tensor(const at::Tensor& grad, const at::Tensor& a)> grad_b;
@@ -22,16 +22,16 @@ struct BackwardFormulas {
 
 struct GemmCall {
   std::string_view op;
-  const at::Tensor& a;                 // input
-  const at::Tensor& b;                 // weight, or the second activation
-  std::optional<at::Tensor> bias;      // added to the product along axis_y
-  int64_t axis_a, axis_b, axis_y;      // contraction axes of the operands; output features of y (dgrad contracts over them)
+  const at::Tensor& a;             // input
+  const at::Tensor& b;             // weight, or the second activation
+  std::optional<at::Tensor> bias;  // added to the product along axis_y
+  int64_t axis_a, axis_b, axis_y;  // contraction axes of the operands; output features of y (dgrad contracts over them)
   bool b_is_weight;
-  bool is_linear;                      // a weight matrix applied to the last axis of a: torch's scaled and integer GEMMs can run it
-  bool b_in_out = false;               // the weight lies [in, out] (y = a @ b), as C++ modules call it; else [out, in]
+  bool is_linear;         // a weight matrix applied to the last axis of a: torch's scaled and integer GEMMs can run it
+  bool b_in_out = false;  // the weight lies [in, out] (y = a @ b), as C++ modules call it; else [out, in]
   double flops;
   c10::function_ref<at::Tensor(const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias)> torch;
-  c10::function_ref<std::optional<BackwardFormulas>()> formulas;   // nullopt: this op has none
+  c10::function_ref<std::optional<BackwardFormulas>()> formulas;  // nullopt: this op has none
 };
 
 at::Tensor run_gemm(const GemmCall& call, Layer& layer);
@@ -41,13 +41,14 @@ struct Untouched {
   std::string_view op;
   double flops = 0;
   bool is_gemm = false;
-  std::string_view reason;   // "": fp32 as planned
+  std::string_view reason;  // "": fp32 as planned
   BlockFormat requested;
   bool needs_a = true, needs_b = true;
 };
 at::Tensor run_untouched(const Untouched& call, Layer& layer, c10::function_ref<at::Tensor()> torch);
 
-// Strict mode: Error naming layer, op and reason when the record differs from the request (or is emulated, Strict::native).
+// Strict mode: Error naming layer, op and reason when the record differs from the request (or is emulated,
+// Strict::native).
 void check_strict(const Layer& layer, const OpRecord& record, bool native);
 
 // Why the engine must leave these operands alone ("" when it need not): fp64, sparse, subclasses, transforms...

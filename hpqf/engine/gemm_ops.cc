@@ -1,5 +1,5 @@
 // Kernels of the linear family, attention and embedding.
-#include "hpqf/engine/gemm.h"   // first: the _ops.h headers lean on ATen/core/Tensor.h
+#include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
@@ -18,17 +18,18 @@ namespace {
 
 using at::Tensor;
 using OptTensor = std::optional<Tensor>;
-using namespace at::_ops;   // NOLINT: only names of op structs
+using namespace at::_ops;  // NOLINT: only names of op structs
 
-double product_flops(const Tensor& a, const Tensor& b) {   // 2 per multiply-add
+double product_flops(const Tensor& a, const Tensor& b) {  // 2 per multiply-add
   if (a.dim() == 0 || b.dim() == 0) return 0;
   const double k = double(a.size(-1));
   if (a.dim() == 1 && b.dim() == 1) return 2 * k;
   if (b.dim() == 1) return 2 * double(a.numel());
   const double n = double(b.size(-1));
   if (a.dim() == 1) return 2 * double(b.numel());
-  double batch_a = double(a.numel()) / std::max(1.0, double(a.size(-2)) * k), batch_b = double(b.numel()) / std::max(1.0, k * n);
-  return 2 * std::max(batch_a, batch_b) * double(a.size(-2)) * k * n;   // one operand may be broadcast over the batch
+  double batch_a = double(a.numel()) / std::max(1.0, double(a.size(-2)) * k),
+         batch_b = double(b.numel()) / std::max(1.0, k * n);
+  return 2 * std::max(batch_a, batch_b) * double(a.size(-2)) * k * n;  // one operand may be broadcast over the batch
 }
 
 Tensor rows_of(const Tensor& t) { return t.dim() == 2 ? t : t.reshape({-1, t.size(-1)}); }
@@ -56,8 +57,16 @@ Tensor run_linear(const Tensor& x, const Tensor& w, const OptTensor& bias) {
   OwnKeyOff off;
   Layer* layer = find_layer(w);
   if (!layer) return linear::call(x, w, bias);
-  return run_gemm({.op = "linear", .a = x, .b = w, .bias = bias, .axis_a = -1, .axis_b = -1, .axis_y = -1, .b_is_weight = true,
-                   .is_linear = w.dim() == 2, .flops = w.dim() == 2 ? 2.0 * double(x.numel()) * double(w.size(0)) : 2.0 * double(x.numel()),
+  return run_gemm({.op = "linear",
+                   .a = x,
+                   .b = w,
+                   .bias = bias,
+                   .axis_a = -1,
+                   .axis_b = -1,
+                   .axis_y = -1,
+                   .b_is_weight = true,
+                   .is_linear = w.dim() == 2,
+                   .flops = w.dim() == 2 ? 2.0 * double(x.numel()) * double(w.size(0)) : 2.0 * double(x.numel()),
                    .torch = [](const Tensor& a, const Tensor& b, const OptTensor& c) { return linear::call(a, b, c); },
                    .formulas = [&] { return w.dim() == 2 && x.dim() >= 1 ? linear_formulas() : std::nullopt; }},
                   *layer);
@@ -71,8 +80,17 @@ Tensor run_product(std::string_view op, const Tensor& a, const Tensor& b, Torch 
   Layer* layer = find_layer(weight_first ? a : b);
   if (!layer) return torch(a, b);
   const int64_t axis_b = b.dim() >= 2 ? -2 : -1;
-  return run_gemm({.op = op, .a = a, .b = b, .bias = std::nullopt, .axis_a = -1, .axis_b = axis_b, .axis_y = -1, .b_is_weight = weight,
-                   .is_linear = weight && b.dim() == 2 && a.dim() >= 2, .b_in_out = true, .flops = product_flops(a, b),
+  return run_gemm({.op = op,
+                   .a = a,
+                   .b = b,
+                   .bias = std::nullopt,
+                   .axis_a = -1,
+                   .axis_b = axis_b,
+                   .axis_y = -1,
+                   .b_is_weight = weight,
+                   .is_linear = weight && b.dim() == 2 && a.dim() >= 2,
+                   .b_in_out = true,
+                   .flops = product_flops(a, b),
                    .torch = [&](const Tensor& x, const Tensor& y, const OptTensor&) { return torch(x, y); },
                    .formulas = [&] { return product_formulas(a, b); }},
                   *layer);
@@ -88,15 +106,26 @@ Tensor run_bmm(const Tensor& a, const Tensor& b) {
   return run_product("bmm", a, b, [](const Tensor& x, const Tensor& y) { return bmm::call(x, y); });
 }
 
-// beta * c + alpha * (a @ b). With plain factors `c` is the bias of a C++ nn::Linear; otherwise it stays inside torch's op.
+// beta * c + alpha * (a @ b). With plain factors `c` is the bias of a C++ nn::Linear; otherwise it stays inside torch's
+// op.
 template <class OP>
-Tensor run_added(std::string_view op, const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+Tensor run_added(std::string_view op, const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta,
+                 const at::Scalar& alpha) {
   OwnKeyOff off;
   Layer* layer = find_layer(b);
   if (!layer) return OP::call(c, a, b, beta, alpha);
   const bool plain = c.dim() == 1 && b.dim() == 2 && beta.equal(1) && alpha.equal(1);
-  return run_gemm({.op = op, .a = a, .b = b, .bias = plain ? OptTensor(c) : std::nullopt, .axis_a = -1, .axis_b = -2, .axis_y = -1,
-                   .b_is_weight = is_parameter(b), .is_linear = plain && is_parameter(b), .b_in_out = true, .flops = product_flops(a, b),
+  return run_gemm({.op = op,
+                   .a = a,
+                   .b = b,
+                   .bias = plain ? OptTensor(c) : std::nullopt,
+                   .axis_a = -1,
+                   .axis_b = -2,
+                   .axis_y = -1,
+                   .b_is_weight = is_parameter(b),
+                   .is_linear = plain && is_parameter(b),
+                   .b_in_out = true,
+                   .flops = product_flops(a, b),
                    .torch = [&](const Tensor& x, const Tensor& y, const OptTensor& bias) -> Tensor {
                      if (plain && !bias) return mm::call(x, y);
                      // In torch's own low precision the addend comes in the operands' type too.
@@ -112,33 +141,47 @@ Tensor run_baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::
   return run_added<baddbmm>("baddbmm", c, a, b, beta, alpha);
 }
 
-// Both products of attention on rounded q, k, v; the probabilities between them stay fp32 (softmax rule), so torch's fused
-// kernel serves.
-Tensor run_attention(const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, double dropout, bool causal,
-                     std::optional<double> scale, bool gqa) {
+// Both products of attention on rounded q, k, v; the probabilities between them stay fp32 (softmax rule), so torch's
+// fused kernel serves.
+Tensor run_attention(const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, double dropout,
+                     bool causal, std::optional<double> scale, bool gqa) {
   using OP = scaled_dot_product_attention;
   OwnKeyOff off;
   Layer* layer = find_layer();
   if (!layer) return OP::call(q, k, v, mask, dropout, causal, scale, gqa);
   const double flops = q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2
-                           ? 2.0 * double(q.numel()) * double(k.size(-2)) +
-                                 2.0 * double(q.numel()) / std::max(1.0, double(q.size(-1))) * double(k.size(-2)) * double(v.size(-1))
+                           ? 2.0 * double(q.numel()) * double(k.size(-2)) + 2.0 * double(q.numel()) /
+                                                                                std::max(1.0, double(q.size(-1))) *
+                                                                                double(k.size(-2)) * double(v.size(-1))
                            : 0;
   Tensor value = v;
-  if (q.scalar_type() == at::kFloat && k.scalar_type() == at::kFloat && v.scalar_type() == at::kFloat &&
-      v.dim() >= 2 && transform_active(v, v).empty())
-    value = round_ste(v, layer->precision().input, -2, ref(layer), plan::Role::input);   // contraction runs over the keys
-  return run_gemm({.op = "attention", .a = q, .b = k, .bias = std::nullopt, .axis_a = -1, .axis_b = -1, .axis_y = -1, .b_is_weight = false,
-                   .is_linear = false, .flops = flops,
-                   .torch = [&](const Tensor& x, const Tensor& y, const OptTensor&) {
-                     return OP::call(x, y, value.scalar_type() == x.scalar_type() ? value : value.to(x.scalar_type()), mask, dropout, causal, scale, gqa);
-                   },
+  if (q.scalar_type() == at::kFloat && k.scalar_type() == at::kFloat && v.scalar_type() == at::kFloat && v.dim() >= 2 &&
+      transform_active(v, v).empty())
+    value =
+        round_ste(v, layer->precision().input, -2, ref(layer), plan::Role::input);  // contraction runs over the keys
+  return run_gemm({.op = "attention",
+                   .a = q,
+                   .b = k,
+                   .bias = std::nullopt,
+                   .axis_a = -1,
+                   .axis_b = -1,
+                   .axis_y = -1,
+                   .b_is_weight = false,
+                   .is_linear = false,
+                   .flops = flops,
+                   .torch =
+                       [&](const Tensor& x, const Tensor& y, const OptTensor&) {
+                         return OP::call(x, y,
+                                         value.scalar_type() == x.scalar_type() ? value : value.to(x.scalar_type()),
+                                         mask, dropout, causal, scale, gqa);
+                       },
                    .formulas = [] { return std::optional<BackwardFormulas>(); }},
                   *layer);
 }
 
 // Rows of the rounded table. The gradient is a sum of fp32 rows: nothing to round there.
-Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding, bool scale_by_freq, bool sparse) {
+Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding, bool scale_by_freq,
+                     bool sparse) {
   OwnKeyOff off;
   Layer* layer = find_layer(weight, Use::lookup);
   if (!layer) return embedding::call(weight, indices, padding, scale_by_freq, sparse);
@@ -146,8 +189,13 @@ Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt pa
   const std::string_view why = untouchable(weight, weight);
   const BlockFormat planned = layer->precision().weight;
   const BlockFormat format = why.empty() ? planned : BlockFormat{};
-  OpRecord r{.op = "embedding", .requested_a = {}, .requested_b = planned, .b = format,
-             .implementation = format.format == Format::fp32 ? "torch" : "emulated", .reason = why, .is_gemm = false};
+  OpRecord r{.op = "embedding",
+             .requested_a = {},
+             .requested_b = planned,
+             .b = format,
+             .implementation = format.format == Format::fp32 ? "torch" : "emulated",
+             .reason = why,
+             .is_gemm = false};
   check_strict(*layer, r, format.format == Format::fp32);
   const uint64_t sequence = at::sequence_number::peek();
   const int64_t start = now_ns();

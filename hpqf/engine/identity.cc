@@ -15,7 +15,7 @@ struct Entry {
   Layer* layer;
 };
 struct StorageEntries {
-  c10::weak_intrusive_ptr<c10::StorageImpl> owner;   // weak: an address reused after a free must not find the old layer
+  c10::weak_intrusive_ptr<c10::StorageImpl> owner;  // weak: an address reused after a free must not find the old layer
   std::vector<Entry> entries;
 };
 using Map = std::unordered_map<const c10::StorageImpl*, StorageEntries>;
@@ -53,8 +53,7 @@ void change(Change&& apply) {
 }
 
 bool below(const Layer& layer, const Layer& top) {
-  return layer.runtime == top.runtime &&
-         (&layer == &top || top.name.empty() || layer.name.starts_with(top.name + "."));
+  return layer.runtime == top.runtime && (&layer == &top || top.name.empty() || layer.name.starts_with(top.name + "."));
 }
 
 }  // namespace
@@ -64,7 +63,8 @@ void register_parameters(const std::vector<std::pair<at::Tensor, Layer*>>& param
     for (const auto& [t, layer] : parameters) {
       if (!t.defined() || !t.has_storage() || t.numel() == 0) continue;
       auto storage = t.storage();
-      auto [it, fresh] = map.try_emplace(storage.unsafeGetStorageImpl(), StorageEntries{storage.getWeakStorageImpl(), {}});
+      auto [it, fresh] =
+          map.try_emplace(storage.unsafeGetStorageImpl(), StorageEntries{storage.getWeakStorageImpl(), {}});
       it->second.entries.push_back({t.storage_offset(), t.numel(), layer});
     }
   });
@@ -86,10 +86,12 @@ Layer* owner_of(const at::Tensor& t, const Layer* top, Use use) {
   Layer* best = nullptr;
   int best_score = -1;
   for (const auto& e : it->second.entries) {
-    if (first < e.offset || first + numel > e.offset + e.numel) continue;   // a slice of a parameter is still that layer's
+    if (first < e.offset || first + numel > e.offset + e.numel)
+      continue;  // a slice of a parameter is still that layer's
     if (top && !below(*e.layer, *top)) continue;
     const bool lookup = e.layer->kind == plan::LayerKind::embedding;
-    const int score = (e.numel == numel) + 2 * (lookup == (use == Use::lookup));   // tied weights: the op decides; then the newest
+    const int score =
+        (e.numel == numel) + 2 * (lookup == (use == Use::lookup));  // tied weights: the op decides; then the newest
     if (score >= best_score) best = e.layer, best_score = score;
   }
   return best;

@@ -1,5 +1,5 @@
-// Whose weight is it? A registry from where a parameter's bytes live to the layer that owns it: W, W.t() and W.view() share
-// them and optimizer steps keep them; module.to(dtype) gives new ones (Runtime::rescan).
+// Whose weight is it? A registry from where a parameter's bytes live to the layer that owns it: W, W.t() and W.view()
+// share them and optimizer steps keep them; module.to(dtype) gives new ones (Runtime::rescan).
 #pragma once
 #include <ATen/core/Tensor.h>
 

@@ -29,10 +29,11 @@ std::string refuse_cast(const GemmProblem& p, bool forced) {
 // torch._scaled_mm: fp8 with one scale a tensor. Backward runs dgrad with e5m2 gradients and wgrad the same way.
 std::string refuse_scaled(const GemmProblem& p, bool forced) {
   if (p.a.format != Format::fp8_e4m3 || p.b.format != Format::fp8_e4m3) return "_scaled_mm serves e4m3 operands";
-  if (p.a.shape != formats::BlockShape::tensor || p.b.shape != formats::BlockShape::tensor) return "one scale a tensor only";
+  if (p.a.shape != formats::BlockShape::tensor || p.b.shape != formats::BlockShape::tensor)
+    return "one scale a tensor only";
   if (!p.is_linear || !p.b_is_weight) return "linear layers only";
-  if (p.needs_grad && (p.dgrad.format != p.wgrad.format || formats::info(p.dgrad.format).bits != 8 || !formats::info(p.dgrad.format).saturates ||
-                       formats::info(p.dgrad.format).is_integer))
+  if (p.needs_grad && (p.dgrad.format != p.wgrad.format || formats::info(p.dgrad.format).bits != 8 ||
+                       !formats::info(p.dgrad.format).saturates || formats::info(p.dgrad.format).is_integer))
     return "gradients must be fp8 too";
   if (p.m % 16 || p.n % 16 || p.k % 16) return fmt::format("sizes {}x{}x{} are not multiples of 16", p.m, p.n, p.k);
   if (forced || p.device != c10::DeviceType::CPU) return "";
@@ -69,11 +70,11 @@ Choice choose(const GemmProblem& problem, std::string_view forced) {
   for (const auto& implementation : kImplementations) {
     const bool named = forced == implementation.name;
     if (!forced.empty() && !named && implementation.method != Method::torch_fp32) {
-      if (implementation.method != Method::emulated) continue;   // the last resort stays, with the reason
+      if (implementation.method != Method::emulated) continue;  // the last resort stays, with the reason
     }
     std::string why = implementation.refusal(problem, named);
     if (why.empty()) return {&implementation, std::move(refused)};
-    if (implementation.method == Method::torch_fp32) continue;   // not a refusal worth a word
+    if (implementation.method == Method::torch_fp32) continue;  // not a refusal worth a word
     refused += fmt::format("{}{}: {}", refused.empty() ? "" : "; ", implementation.name, why);
   }
   return {&kImplementations.back(), std::move(refused)};

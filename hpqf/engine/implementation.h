@@ -15,22 +15,22 @@ struct GemmProblem {
   BlockFormat a, b, dgrad, wgrad;
   bool b_is_weight = false;
   bool is_linear = false;
-  int64_t m = 0, n = 0, k = 0;   // of the linear form; 0 otherwise
+  int64_t m = 0, n = 0, k = 0;  // of the linear form; 0 otherwise
   bool needs_grad = false;
 };
 
 enum class Method : uint8_t {
-  torch_fp32,     // torch's own op, untouched
-  torch_cast,     // operands cast to bf16/fp16, torch's op on them
-  torch_scaled,   // fp8 through torch._scaled_mm
-  torch_int,      // int8 through torch._int_mm
-  emulated,       // operands rounded exactly, fp32 arithmetic
+  torch_fp32,    // torch's own op, untouched
+  torch_cast,    // operands cast to bf16/fp16, torch's op on them
+  torch_scaled,  // fp8 through torch._scaled_mm
+  torch_int,     // int8 through torch._int_mm
+  emulated,      // operands rounded exactly, fp32 arithmetic
 };
 
 struct GemmImplementation {
-  const char* name;   // as the audit prints it
+  const char* name;  // as the audit prints it
   Method method;
-  bool native;        // low-precision arithmetic really used
+  bool native;  // low-precision arithmetic really used
   // "" accepts. `forced`: asked for by name, so only what cannot work is refused, not what is slow.
   std::string (*refusal)(const GemmProblem&, bool forced);
 };
@@ -38,7 +38,7 @@ std::span<const GemmImplementation> gemm_implementations();
 
 struct Choice {
   const GemmImplementation* implementation;
-  std::string reason;   // why every better one was refused: "torch.bf16: cpu has no avx512_bf16"
+  std::string reason;  // why every better one was refused: "torch.bf16: cpu has no avx512_bf16"
 };
 Choice choose(const GemmProblem& problem, std::string_view forced);
 

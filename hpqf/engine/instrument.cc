@@ -22,11 +22,11 @@ struct Followed {
   BlockFormat grad_format;
   int64_t axis;
   bool needs_a, needs_b;
-  double share;   // of the backward's FLOPs that one GEMM node stands for
+  double share;  // of the backward's FLOPs that one GEMM node stands for
 };
 
-// Autograd runs a node start to end on one thread, so the start time needs no more than a slot a thread; checkpointing can
-// run a whole backward inside a node, hence a stack.
+// Autograd runs a node start to end on one thread, so the start time needs no more than a slot a thread; checkpointing
+// can run a whole backward inside a node, hence a stack.
 thread_local std::vector<int64_t> t_started;
 
 struct RoundGradient : ag::FunctionPreHook {
@@ -58,7 +58,7 @@ struct StopTimer : ag::FunctionPostHook {
   std::shared_ptr<Followed> op;
   explicit StopTimer(std::shared_ptr<Followed> o) : op(std::move(o)) {}
   ag::variable_list operator()(const ag::variable_list& outputs, const ag::variable_list&) override {
-    if (t_started.empty()) return outputs;   // the node threw between the hooks once: its start is gone
+    if (t_started.empty()) return outputs;  // the node threw between the hooks once: its start is gone
     const int64_t elapsed = now_ns() - t_started.back();
     t_started.pop_back();
     leave_counted();
@@ -69,7 +69,8 @@ struct StopTimer : ag::FunctionPostHook {
 
 // Autograd's names of the nodes that do the work of a GEMM-like op. The rest of an op's nodes are views and sums.
 bool is_gemm_node(const std::string& name) {
-  static constexpr std::array kParts = {"Mm", "mm", "Convolution", "Dot", "Mv", "Rnn", "Lstm", "Linear", "Baddbmm", "Gru"};
+  static constexpr std::array kParts = {"Mm",  "mm",   "Convolution", "Dot",     "Mv",
+                                        "Rnn", "Lstm", "Linear",      "Baddbmm", "Gru"};
   return std::ranges::any_of(kParts, [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
@@ -78,16 +79,16 @@ bool is_gemm_node(const std::string& name) {
 void emit_forward(const Layer& layer, const OpRecord& r, int64_t nanoseconds) {
   auto& events = layer.runtime->events;
   if (!events) return;
-  events->on_op({layer.name, r.op, observe::Pass::forward, r.requested_a, r.requested_b, r.a, r.b, r.implementation, r.reason,
-                 r.flops, r.bytes, nanoseconds});
+  events->on_op({layer.name, r.op, observe::Pass::forward, r.requested_a, r.requested_b, r.a, r.b, r.implementation,
+                 r.reason, r.flops, r.bytes, nanoseconds});
 }
 
 void emit_backward(const Layer& layer, const OpRecord& r, bool dgrad, bool wgrad, int64_t nanoseconds, double share) {
   auto& events = layer.runtime->events;
   if (!events) return;
   if (!r.is_gemm) {
-    events->on_op({layer.name, r.op, observe::Pass::backward, r.requested_a, r.requested_b, r.a, r.b, r.implementation, r.reason,
-                   0, r.bytes, nanoseconds});
+    events->on_op({layer.name, r.op, observe::Pass::backward, r.requested_a, r.requested_b, r.a, r.b, r.implementation,
+                   r.reason, 0, r.bytes, nanoseconds});
     return;
   }
   // One node computes both GEMMs (torch's convolution_backward): they have equal FLOPs, and share the time evenly.
@@ -95,12 +96,12 @@ void emit_backward(const Layer& layer, const OpRecord& r, bool dgrad, bool wgrad
   if (parts == 0) return;
   if (dgrad)
     events->on_op({layer.name, r.op, observe::Pass::dgrad, r.requested_dgrad, r.requested_b, r.dgrad,
-                   r.dgrad.format == Format::fp32 ? r.dgrad : r.b, r.implementation, r.reason, r.flops * share, r.bytes * share,
-                   nanoseconds / parts});
+                   r.dgrad.format == Format::fp32 ? r.dgrad : r.b, r.implementation, r.reason, r.flops * share,
+                   r.bytes * share, nanoseconds / parts});
   if (wgrad)
     events->on_op({layer.name, r.op, observe::Pass::wgrad, r.requested_wgrad, r.requested_a, r.wgrad,
-                   r.wgrad.format == Format::fp32 ? r.wgrad : r.a, r.implementation, r.reason, r.flops * share, r.bytes * share,
-                   nanoseconds / parts});
+                   r.wgrad.format == Format::fp32 ? r.wgrad : r.a, r.implementation, r.reason, r.flops * share,
+                   r.bytes * share, nanoseconds / parts});
 }
 
 void follow_backward(const at::Tensor& y, uint64_t first_sequence, const LayerRef& layer, const OpRecord& record,

@@ -15,9 +15,11 @@
 namespace hpqf::engine {
 namespace {
 
-// Autocast keys see composite ops (linear, conv2d, lstm) before they decompose, and their casts are recorded by autograd.
-// These backends ship no autocast kernels of their own in torch; PrivateUse1 stays free for accelerators such as torch_npu.
-constexpr std::array kCandidates = {c10::DispatchKey::AutocastIPU, c10::DispatchKey::AutocastHPU, c10::DispatchKey::AutocastXLA};
+// Autocast keys see composite ops (linear, conv2d, lstm) before they decompose, and their casts are recorded by
+// autograd. These backends ship no autocast kernels of their own in torch; PrivateUse1 stays free for accelerators such
+// as torch_npu.
+constexpr std::array kCandidates = {c10::DispatchKey::AutocastIPU, c10::DispatchKey::AutocastHPU,
+                                    c10::DispatchKey::AutocastXLA};
 
 bool taken(c10::DispatchKey k) {
   auto& dispatcher = c10::Dispatcher::singleton();
@@ -51,7 +53,8 @@ void install() {
   // Leaked on purpose: threads may outlive main, and the dispatcher may be gone when static destructors run.
   static const bool done = [] {
     const auto k = key();
-    (new torch::Library(torch::Library::IMPL, "_", k, __FILE__, __LINE__))->fallback(torch::CppFunction::makeFallthrough());
+    (new torch::Library(torch::Library::IMPL, "_", k, __FILE__, __LINE__))
+        ->fallback(torch::CppFunction::makeFallthrough());
     auto* aten = new torch::Library(torch::Library::IMPL, "aten", k, __FILE__, __LINE__);
     register_gemm_ops(*aten);
     register_conv_ops(*aten);

@@ -16,8 +16,8 @@ namespace hpqf::engine {
 
 enum class Strict : uint8_t {
   off,
-  formats,   // an op that would run in another format than planned is an Error
-  native,    // ... and so is an emulated one
+  formats,  // an op that would run in another format than planned is an Error
+  native,   // ... and so is an emulated one
 };
 
 struct RuntimeState;
@@ -26,20 +26,20 @@ struct Layer {
   std::string name;
   std::string type;
   plan::LayerKind kind = plan::LayerKind::other;
-  RuntimeState* runtime = nullptr;   // the owner; alive as long as any LayerRef
+  RuntimeState* runtime = nullptr;  // the owner; alive as long as any LayerRef
   const LayerPrecision& precision() const { return *current.load(std::memory_order_acquire); }
 
-  std::atomic<const LayerPrecision*> current{nullptr};   // replaced between steps only; old values stay alive
+  std::atomic<const LayerPrecision*> current{nullptr};  // replaced between steps only; old values stay alive
 };
 
 // Shared by the Runtime and by every autograd node whose backward still has to follow the plan.
 struct RuntimeState : std::enable_shared_from_this<RuntimeState> {
   plan::ModelFacts facts;
-  std::deque<Layer> layers;                  // stable addresses; [0] is the model itself ("")
-  std::deque<LayerPrecision> precisions;     // every value ever current, append only
-  std::shared_ptr<observe::EventSink> events;   // may be null
+  std::deque<Layer> layers;                    // stable addresses; [0] is the model itself ("")
+  std::deque<LayerPrecision> precisions;       // every value ever current, append only
+  std::shared_ptr<observe::EventSink> events;  // may be null
   Strict strict = Strict::off;
-  std::string force;                         // implementation forced by tests and benchmarks; "" chooses
+  std::string force;  // implementation forced by tests and benchmarks; "" chooses
 
   // Events carry string_views: texts built at run time live here, once each.
   std::string_view intern(std::string text) {
@@ -50,7 +50,7 @@ struct RuntimeState : std::enable_shared_from_this<RuntimeState> {
   std::set<std::string> texts;
 };
 
-using LayerRef = std::shared_ptr<Layer>;     // aliases the RuntimeState
+using LayerRef = std::shared_ptr<Layer>;  // aliases the RuntimeState
 inline LayerRef ref(Layer* layer) { return LayerRef(layer->runtime->shared_from_this(), layer); }
 
 }  // namespace hpqf::engine

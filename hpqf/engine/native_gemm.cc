@@ -19,13 +19,14 @@ namespace ag = torch::autograd;
 using formats::BlockShape;
 
 bool int_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t n, int64_t k) {
-  return x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector && w.shape != BlockShape::vector &&
-         n % 8 == 0 && k % 8 == 0;
+  return x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector &&
+         w.shape != BlockShape::vector && n % 8 == 0 && k % 8 == 0;
 }
 
 bool scaled_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t m, int64_t n, int64_t k) {
   const bool fp8 = (x.format == Format::fp8_e4m3 || x.format == Format::fp8_e5m2) && w.format == Format::fp8_e4m3;
-  return fp8 && x.shape == BlockShape::tensor && w.shape == BlockShape::tensor && m % 16 == 0 && n % 16 == 0 && k % 16 == 0;
+  return fp8 && x.shape == BlockShape::tensor && w.shape == BlockShape::tensor && m % 16 == 0 && n % 16 == 0 &&
+         k % 16 == 0;
 }
 
 // x [M,K] @ w [N,K]^T in fp32, both operands encoded along K.
@@ -38,7 +39,8 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& w, const BlockFormat& 
   }
   if (scaled_mm_takes(fx, fw, m, n, k)) {
     auto qx = encode_aten(x, fx, -1), qw = encode_aten(w, fw, -1);
-    return at::_scaled_mm(qx.codes.contiguous(), qw.codes.contiguous().t(), qx.scales, qw.scales, std::nullopt, std::nullopt, at::kFloat);
+    return at::_scaled_mm(qx.codes.contiguous(), qw.codes.contiguous().t(), qx.scales, qw.scales, std::nullopt,
+                          std::nullopt, at::kFloat);
   }
   return at::mm(round_aten(x, fx, -1), round_aten(w, fw, -1).t());
 }
@@ -60,7 +62,7 @@ struct ScaledNode : ag::Function<ScaledNode> {
     ctx->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Capsule>(std::move(plan)));
     auto sizes = a.sizes().vec();
     sizes.back() = w.size(0);
-    return at::_unsafe_view(y, sizes);   // never a view: C++ nn::Linear adds its bias in place
+    return at::_unsafe_view(y, sizes);  // never a view: C++ nn::Linear adds its bias in place
   }
 
   static ag::variable_list backward(ag::AutogradContext* ctx, ag::variable_list grads) {
@@ -69,7 +71,8 @@ struct ScaledNode : ag::Function<ScaledNode> {
     const auto& plan = *c10::static_intrusive_pointer_cast<Capsule>(ctx->saved_data["plan"].toCapsule())->plan;
     const OpRecord& r = plan.record;
     if (at::GradMode::is_enabled())
-      throw Error("second derivatives through layer '" + plan.layer->name + "', which runs in torch's " + std::string(r.implementation),
+      throw Error("second derivatives through layer '" + plan.layer->name + "', which runs in torch's " +
+                      std::string(r.implementation),
                   "second derivatives in fp32, bf16 and fp16",
                   "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough())");
     const auto saved = ctx->get_saved_variables();
@@ -101,7 +104,8 @@ struct ScaledNode : ag::Function<ScaledNode> {
 
 at::Tensor run_cast(const GemmCall& call, const at::Tensor& a, Format format) {
   const auto type = format == Format::bf16 ? at::kBFloat16 : at::kHalf;
-  std::optional<at::Tensor> bias = call.bias && call.bias->defined() ? std::optional(call.bias->to(type)) : std::nullopt;
+  std::optional<at::Tensor> bias =
+      call.bias && call.bias->defined() ? std::optional(call.bias->to(type)) : std::nullopt;
   return call.torch(a.to(type), call.b.to(type), bias).to(a.scalar_type());
 }
 

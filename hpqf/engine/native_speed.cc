@@ -19,7 +19,7 @@ namespace {
 double seconds_of_mm(at::ScalarType type) {
   at::Tensor a = at::ones({512, 512}, type);
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 5; ++i) {   // the first pays for oneDNN's primitive
+  for (int i = 0; i < 5; ++i) {  // the first pays for oneDNN's primitive
     const int64_t start = now_ns();
     at::mm(a, a);
     best = std::min(best, double(now_ns() - start) * 1e-9);

@@ -7,8 +7,9 @@
 
 namespace hpqf::engine {
 
-// "" when torch's GEMM in `format` (bf16, fp16) beats fp32 on this CPU; else why it is not used. CPUs without the instructions
-// are refused unmeasured; others are timed once per process (512x512x512, about 50 ms) with the threads torch has then.
+// "" when torch's GEMM in `format` (bf16, fp16) beats fp32 on this CPU; else why it is not used. CPUs without the
+// instructions are refused unmeasured; others are timed once per process (512x512x512, about 50 ms) with the threads
+// torch has then.
 HPQF_API std::string cpu_slow_reason(Format format);
 
 }  // namespace hpqf::engine

@@ -28,12 +28,13 @@ std::optional<kernels::BlockLayout> layout_of(const at::Tensor& t, int64_t axis,
   const auto cl = dims == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
   if (axis == 1 && (dims == 4 || dims == 5) && t.is_contiguous(cl))
     return kernels::BlockLayout{t.numel() / std::max<int64_t>(t.size(1), 1), t.size(1), 1};
-  if (dims == 2 && t.t().is_contiguous())   // W.t() of a Linear: same blocks, seen from the other side
+  if (dims == 2 && t.t().is_contiguous())  // W.t() of a Linear: same blocks, seen from the other side
     return axis == 0 ? kernels::BlockLayout{t.size(1), t.size(0), 1} : kernels::BlockLayout{1, t.size(1), t.size(0)};
   return std::nullopt;
 }
 
-void report(const Layer& layer, plan::Role role, const BlockFormat& format, int64_t elements, const kernels::RoundStats& stats) {
+void report(const Layer& layer, plan::Role role, const BlockFormat& format, int64_t elements,
+            const kernels::RoundStats& stats) {
   if ((stats.nonfinite_in || stats.overflow) && layer.runtime->events)
     layer.runtime->events->on_cast({layer.name, role, format, elements, stats.nonfinite_in, stats.overflow});
 }
@@ -46,7 +47,8 @@ struct Held {
 struct StraightThrough : ag::Function<StraightThrough> {
   static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& t, const Held& rounded) {
     ctx->set_materialize_grads(false);
-    return rounded.tensor.variable_data();   // its own tensor over the same bytes: a cached copy is handed out many times
+    return rounded.tensor
+        .variable_data();  // its own tensor over the same bytes: a cached copy is handed out many times
   }
   static ag::variable_list backward(ag::AutogradContext*, ag::variable_list grads) { return {grads[0], at::Tensor()}; }
 };
@@ -70,7 +72,8 @@ at::Tensor round(const at::Tensor& t, const BlockFormat& format, int64_t axis, c
     layout = layout_of(source, axis, !unscaled(format));
   }
   at::Tensor out = at::empty_like(source);
-  const auto stats = kernels::quantize_dequantize(source.const_data_ptr<float>(), out.mutable_data_ptr<float>(), *layout, format);
+  const auto stats =
+      kernels::quantize_dequantize(source.const_data_ptr<float>(), out.mutable_data_ptr<float>(), *layout, format);
   report(layer, role, format, t.numel(), stats);
   return out;
 }
@@ -80,7 +83,8 @@ at::Tensor straight_through(const at::Tensor& t, const at::Tensor& rounded) {
   return StraightThrough::apply(t, Held{rounded});
 }
 
-at::Tensor round_ste(const at::Tensor& t, const BlockFormat& format, int64_t axis, const LayerRef& layer, plan::Role role) {
+at::Tensor round_ste(const at::Tensor& t, const BlockFormat& format, int64_t axis, const LayerRef& layer,
+                     plan::Role role) {
   if (format.format == Format::fp32) return t;
   return straight_through(t, round(t, format, axis, *layer, role));
 }

@@ -23,18 +23,24 @@ using formats::BlockShape;
 
 at::ScalarType torch_type(Format f) {
   switch (f) {
-    case Format::bf16: return at::kBFloat16;
-    case Format::fp16: return at::kHalf;
-    case Format::fp8_e4m3: return at::kFloat8_e4m3fn;
-    case Format::fp8_e5m2: return at::kFloat8_e5m2;
-    default: return at::kFloat;
+    case Format::bf16:
+      return at::kBFloat16;
+    case Format::fp16:
+      return at::kHalf;
+    case Format::fp8_e4m3:
+      return at::kFloat8_e4m3fn;
+    case Format::fp8_e5m2:
+      return at::kFloat8_e5m2;
+    default:
+      return at::kFloat;
   }
 }
 
 // Round half to even at bit 13 of the pattern; infinities and NaN keep theirs.
 at::Tensor round_tf32(const at::Tensor& t) {
   at::Tensor bits = t.view(at::kInt);
-  at::Tensor rounded = bits.add(bits.bitwise_right_shift(13).bitwise_and(1)).add(0xfff).bitwise_and(~0x1fff).view(at::kFloat);
+  at::Tensor rounded =
+      bits.add(bits.bitwise_right_shift(13).bitwise_and(1)).add(0xfff).bitwise_and(~0x1fff).view(at::kFloat);
   return at::where(t.isfinite(), rounded, t);
 }
 
@@ -43,7 +49,8 @@ at::Tensor round_elements(const at::Tensor& t, Format f) {
   const auto& info = formats::info(f);
   if (f == Format::tf32) return round_tf32(t);
   if (info.is_integer) return t.round().clamp(-info.largest, info.largest);
-  // Finite values saturate where the format does; an infinity in the source stays visible (NaN in e4m3, which has none).
+  // Finite values saturate where the format does; an infinity in the source stays visible (NaN in e4m3, which has
+  // none).
   at::Tensor x = info.saturates ? at::where(t.isfinite(), t.clamp(-info.largest, info.largest), t) : t;
   return x.to(torch_type(f)).to(at::kFloat);
 }
@@ -60,7 +67,8 @@ at::Tensor scale_of(const at::Tensor& amax, const BlockFormat& format) {
 ScaledCodes encode_aten(const at::Tensor& t, const BlockFormat& format, int64_t axis) {
   if (axis < 0) axis += t.dim();
   at::Tensor magnitude = t.to(at::kFloat).abs();
-  at::Tensor scales = scale_of(format.shape == BlockShape::row ? magnitude.amax({axis}, true) : magnitude.amax(), format);
+  at::Tensor scales =
+      scale_of(format.shape == BlockShape::row ? magnitude.amax({axis}, true) : magnitude.amax(), format);
   at::Tensor units = round_elements(t.to(at::kFloat).div(scales), format.format);
   return {units.to(formats::info(format.format).is_integer ? at::kChar : torch_type(format.format)), scales};
 }
@@ -71,7 +79,8 @@ at::Tensor round_aten(const at::Tensor& t, const BlockFormat& format, int64_t ax
   if (format.shape == BlockShape::none) return round_elements(x, format.format).to(type);
   if (format.shape != BlockShape::vector) {
     at::Tensor magnitude = x.abs();
-    at::Tensor s = scale_of(format.shape == BlockShape::row && x.dim() > 0 ? magnitude.amax({axis}, true) : magnitude.amax(), format);
+    at::Tensor s = scale_of(
+        format.shape == BlockShape::row && x.dim() > 0 ? magnitude.amax({axis}, true) : magnitude.amax(), format);
     return round_elements(x.div(s), format.format).mul(s).to(type);
   }
   if (x.dim() == 0) return round_aten(t.reshape({1}), format, 0).reshape({});
@@ -80,7 +89,13 @@ at::Tensor round_aten(const at::Tensor& t, const BlockFormat& format, int64_t ax
   const int64_t n = lines.size(-1), blocks = (n + format.block - 1) / format.block;
   at::Tensor padded = at::constant_pad_nd(lines, {0, blocks * format.block - n}).unflatten(-1, {blocks, format.block});
   at::Tensor s = scale_of(padded.abs().amax({-1}, true), format);
-  return round_elements(padded.div(s), format.format).mul(s).flatten(-2).narrow(-1, 0, n).movedim(-1, axis).contiguous().to(type);
+  return round_elements(padded.div(s), format.format)
+      .mul(s)
+      .flatten(-2)
+      .narrow(-1, 0, n)
+      .movedim(-1, axis)
+      .contiguous()
+      .to(type);
 }
 
 }  // namespace hpqf::engine

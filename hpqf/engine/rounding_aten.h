@@ -8,10 +8,11 @@ namespace hpqf::engine {
 
 at::Tensor round_aten(const at::Tensor& t, const BlockFormat& format, int64_t axis);
 
-// Element codes and scales, for torch's own low-precision GEMMs: t ~= codes * scales, blocks along `axis` of shape tensor or row.
+// Element codes and scales, for torch's own low-precision GEMMs: t ~= codes * scales, blocks along `axis` of shape
+// tensor or row.
 struct ScaledCodes {
-  at::Tensor codes;    // int8 or float8, shape of t
-  at::Tensor scales;   // fp32, broadcasts against t
+  at::Tensor codes;   // int8 or float8, shape of t
+  at::Tensor scales;  // fp32, broadcasts against t
 };
 ScaledCodes encode_aten(const at::Tensor& t, const BlockFormat& format, int64_t axis);
 

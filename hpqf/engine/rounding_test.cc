@@ -27,26 +27,32 @@ struct Fixture : ::testing::Test {
 using Rounding = Fixture;
 using WeightCopies = Fixture;
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) { return a.contiguous().view(at::kInt).equal(b.contiguous().view(at::kInt)); }
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.contiguous().view(at::kInt).equal(b.contiguous().view(at::kInt));
+}
 
 // torch's own casts are the independent oracle for the unscaled formats.
 TEST_F(Rounding, BfloatAndHalfAgreeWithTorchCasts) {
   at::Tensor x = at::randn({37, 53}).mul_(at::randn({37, 53}).mul(8).exp());
   for (auto [format, type] : {std::pair{"bf16", at::kBFloat16}, std::pair{"fp16", at::kHalf}}) {
     at::Tensor want = x.to(type).to(at::kFloat);
-    EXPECT_TRUE(same_bits(round(x, formats::parse_block_format(format), -1, layer(), plan::Role::input), want)) << format;
-    EXPECT_TRUE(same_bits(round(x.t(), formats::parse_block_format(format), -1, layer(), plan::Role::input), want.t())) << format;
+    EXPECT_TRUE(same_bits(round(x, formats::parse_block_format(format), -1, layer(), plan::Role::input), want))
+        << format;
+    EXPECT_TRUE(same_bits(round(x.t(), formats::parse_block_format(format), -1, layer(), plan::Role::input), want.t()))
+        << format;
   }
 }
 
 // Kernels and ATen arithmetic are two writings of one definition.
 TEST_F(Rounding, EveryFormatAgreesWithAtenArithmetic) {
   at::Tensor x = at::randn({3, 40, 5, 7}).mul_(3);
-  for (const char* text : {"tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8", "int8[row]", "int8[tensor]", "int4", "int12", "int16"})
+  for (const char* text :
+       {"tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8", "int8[row]", "int8[tensor]", "int4", "int12", "int16"})
     for (int64_t axis : {1, 3}) {
       const auto format = formats::parse_block_format(text);
       at::Tensor ours = round(x, format, axis, layer(), plan::Role::input), aten = round_aten(x, format, axis);
-      EXPECT_LE(ours.sub(aten).abs().max().item().toFloat(), 1e-6f * x.abs().max().item().toFloat()) << text << " axis " << axis;
+      EXPECT_LE(ours.sub(aten).abs().max().item().toFloat(), 1e-6f * x.abs().max().item().toFloat())
+          << text << " axis " << axis;
       EXPECT_EQ(ours.sizes(), x.sizes());
     }
 }
@@ -107,10 +113,10 @@ TEST_F(WeightCopies, AreReusedUntilTheContentMoves) {
   EXPECT_EQ(weight_cache_stats().hits, 1);
   {
     at::NoGradGuard no_grad;
-    w.add_(1);   // moves the version
+    w.add_(1);  // moves the version
   }
   EXPECT_TRUE(copy().equal(fresh()));
-  w.variable_data().mul_(3);   // `.data`: same bytes, another version counter
+  w.variable_data().mul_(3);  // `.data`: same bytes, another version counter
   EXPECT_TRUE(copy().equal(fresh()));
   EXPECT_EQ(weight_cache_stats().misses, 3);
 }

@@ -1,6 +1,6 @@
-// Ops that compute in fp32 whatever the plan says: softmax, norms, losses. 16-bit arguments (from a user's autocast, or a
-// model's own) are cast up for the op; norms and softmax hand back the input's type, losses stay fp32.
-#include "hpqf/engine/gemm.h"   // first: the _ops.h headers lean on ATen/core/Tensor.h
+// Ops that compute in fp32 whatever the plan says: softmax, norms, losses. 16-bit arguments (from a user's autocast, or
+// a model's own) are cast up for the op; norms and softmax hand back the input's type, losses stay fp32.
+#include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
 #include <ATen/ops/batch_norm_ops.h>
 #include <ATen/ops/binary_cross_entropy_ops.h>
@@ -38,9 +38,13 @@ bool low(const Tensor& t) { return t.defined() && (t.scalar_type() == at::kBFloa
 // An argument of an op; tensors of 16 bits are cast up.
 struct Raise {
   Tensor operator()(const Tensor& t) const { return low(t) ? t.to(at::kFloat) : t; }
-  std::optional<Tensor> operator()(const std::optional<Tensor>& t) const { return t && low(*t) ? std::optional(t->to(at::kFloat)) : t; }
+  std::optional<Tensor> operator()(const std::optional<Tensor>& t) const {
+    return t && low(*t) ? std::optional(t->to(at::kFloat)) : t;
+  }
   template <class T>
-  const T& operator()(const T& other) const { return other; }
+  const T& operator()(const T& other) const {
+    return other;
+  }
 };
 
 enum class Result : uint8_t {
@@ -75,26 +79,33 @@ struct Rule<OP, kResult, Tensor(A...)> {
 
  private:
   template <class First, class... Rest>
-  static const Tensor& first(const First& f, const Rest&...) { return f; }
+  static const Tensor& first(const First& f, const Rest&...) {
+    return f;
+  }
   // softmax(x, dim, dtype): the caller's dtype wins.
   static bool asks(const std::optional<at::ScalarType>& dtype) { return dtype.has_value(); }
   template <class T>
-  static bool asks(const T&) { return false; }
+  static bool asks(const T&) {
+    return false;
+  }
   static bool asks_dtype(const A&... args) { return (asks(args) || ...); }
 };
 
 template <Result kResult, class... OPs>
-void intercept_rules(torch::Library& aten) { (intercept<OPs>(aten, Rule<OPs, kResult>::call), ...); }
+void intercept_rules(torch::Library& aten) {
+  (intercept<OPs>(aten, Rule<OPs, kResult>::call), ...);
+}
 
 }  // namespace
 
 void register_rule_ops(torch::Library& aten) {
-  using namespace at::_ops;   // NOLINT: only names of op structs
+  using namespace at::_ops;  // NOLINT: only names of op structs
   intercept_rules<Result::input_type, softmax_int, log_softmax_int, layer_norm, group_norm, rms_norm>(aten);
   intercept_rules<Result::as_torch_does, batch_norm, instance_norm>(aten);
   intercept_rules<Result::fp32, cross_entropy_loss, nll_loss_nd, mse_loss, l1_loss, smooth_l1_loss, huber_loss, kl_div,
-                  binary_cross_entropy, binary_cross_entropy_with_logits, soft_margin_loss, poisson_nll_loss, hinge_embedding_loss,
-                  margin_ranking_loss, triplet_margin_loss, cosine_embedding_loss, ctc_loss_IntList, ctc_loss_Tensor>(aten);
+                  binary_cross_entropy, binary_cross_entropy_with_logits, soft_margin_loss, poisson_nll_loss,
+                  hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, cosine_embedding_loss,
+                  ctc_loss_IntList, ctc_loss_Tensor>(aten);
 }
 
 }  // namespace hpqf::engine

@@ -1,7 +1,7 @@
 #include "hpqf/engine/runtime.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>   // join
+#include <fmt/ranges.h>  // join
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/text.h"
@@ -15,7 +15,7 @@ namespace hpqf::engine {
 struct Runtime::Impl {
   std::shared_ptr<RuntimeState> state = std::make_shared<RuntimeState>();
   PrecisionPlan plan;
-  std::optional<Scope> scope;   // C++ models: open on the constructing thread
+  std::optional<Scope> scope;  // C++ models: open on the constructing thread
 
   Layer* find(std::string_view name) {
     for (auto& layer : state->layers)

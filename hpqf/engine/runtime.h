@@ -18,8 +18,8 @@ class Module;
 namespace hpqf::engine {
 
 struct LayerParameter {
-  std::string layer;   // qualified module name
-  std::string name;    // parameter name inside the module
+  std::string layer;  // qualified module name
+  std::string name;   // parameter name inside the module
   at::Tensor tensor;
 };
 
@@ -32,13 +32,13 @@ HPQF_API ModelDescription describe(const torch::nn::Module& model);
 
 struct RuntimeOptions {
   Strict strict = Strict::off;
-  std::shared_ptr<observe::EventSink> events;   // e.g. a shared observe::Audit
-  std::string force_implementation;             // "emulated", "torch.bf16", ...: for tests; "" chooses
+  std::shared_ptr<observe::EventSink> events;  // e.g. a shared observe::Audit
+  std::string force_implementation;            // "emulated", "torch.bf16", ...: for tests; "" chooses
 };
 
 // RAII. C++ models: the constructing thread is inside the scope until destruction; other threads enter with Scope.
-// Python models: the scope is opened by push_layer in the patched forward. Backward follows the plan on any thread, also
-// after the Runtime is gone. Several Runtimes may live at once, on different models.
+// Python models: the scope is opened by push_layer in the patched forward. Backward follows the plan on any thread,
+// also after the Runtime is gone. Several Runtimes may live at once, on different models.
 class HPQF_API Runtime {
  public:
   Runtime(const torch::nn::Module& model, PrecisionPlan plan, RuntimeOptions options = {});
@@ -85,7 +85,7 @@ class HPQF_API Passthrough {
 HPQF_API void push_layer(Layer* layer);
 HPQF_API void pop_layer() noexcept;
 
-class LayerScope {   // RAII form
+class LayerScope {  // RAII form
  public:
   explicit LayerScope(Layer* layer) { push_layer(layer); }
   ~LayerScope() { pop_layer(); }

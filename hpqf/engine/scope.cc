@@ -31,8 +31,8 @@ bool set_scope(bool on) {
 Layer* find_layer(const at::Tensor& w, Use use) {
   if (t_passthrough > 0) return nullptr;
   Layer* top = t_stack.empty() ? nullptr : t_stack.back().layer;
-  // Backward GEMMs of ordinary autograd nodes reach the key too. A checkpoint's recomputation also runs inside a graph task,
-  // but there the front end has pushed its layers.
+  // Backward GEMMs of ordinary autograd nodes reach the key too. A checkpoint's recomputation also runs inside a graph
+  // task, but there the front end has pushed its layers.
   if (!top && torch::autograd::get_current_graph_task_id() >= 0) return nullptr;
   if (Layer* owner = w.defined() ? owner_of(w, top, use) : nullptr) return owner;
   return top ? top : functional_owner();
@@ -45,7 +45,8 @@ std::string_view transform_active(const at::Tensor& a, const at::Tensor& b) {
   if (c10::impl::tls_is_dispatch_key_included(DispatchKey::FuncTorchDynamicLayerFrontMode))
     return "a functorch transform (grad, vmap, jvp) is active: custom autograd nodes cannot run under it";
   for (const auto* t : {&a, &b})
-    if (t->defined() && t->_fw_grad(0).defined()) return "forward-mode AD is active: rounding has no forward derivative";
+    if (t->defined() && t->_fw_grad(0).defined())
+      return "forward-mode AD is active: rounding has no forward derivative";
   return {};
 }
 

@@ -40,9 +40,10 @@ struct SplitNode : ag::Function<SplitNode> {
     const auto& plan = *c10::static_intrusive_pointer_cast<Capsule>(ctx->saved_data["plan"].toCapsule())->plan;
     const OpRecord& r = plan.record;
     if (at::GradMode::is_enabled())
-      throw Error("second derivatives through layer '" + plan.layer->name + "', whose dgrad and wgrad formats differ",
-                  "second derivatives where both backward GEMMs have one low format, or in fp32",
-                  "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough()), or give both one format");
+      throw Error(
+          "second derivatives through layer '" + plan.layer->name + "', whose dgrad and wgrad formats differ",
+          "second derivatives where both backward GEMMs have one low format, or in fp32",
+          "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough()), or give both one format");
     const auto saved = ctx->get_saved_variables();
     const at::Tensor& g = grads[0];
     at::Tensor da, db, dbias;

@@ -48,18 +48,22 @@ at::Tensor round_weight(const at::Tensor& w, const BlockFormat& format, int64_t 
   if (!cacheable) return round_ste(w, format, axis, layer, plan::Role::weight);
 
   auto storage = w.storage();
-  const Key key{storage.unsafeGetStorageImpl(), w.storage_offset(), w.dim() > 0 ? w.size(0) : 1, w.dim() > 0 ? w.stride(0) : 1,
-                axis, code(format)};
+  const Key key{storage.unsafeGetStorageImpl(),
+                w.storage_offset(),
+                w.dim() > 0 ? w.size(0) : 1,
+                w.dim() > 0 ? w.stride(0) : 1,
+                axis,
+                code(format)};
   const uint64_t version = w._version();
-  // `p.data.mul_(...)` writes the same bytes under another version counter, so the version alone would go stale. Reading the
-  // weight once (at read bandwidth) costs about a third of rounding it anew.
+  // `p.data.mul_(...)` writes the same bytes under another version counter, so the version alone would go stale.
+  // Reading the weight once (at read bandwidth) costs about a third of rounding it anew.
   const uint64_t content = kernels::fingerprint(w.const_data_ptr<float>(), w.numel() * int64_t(sizeof(float)));
   at::Tensor rounded;
   {
     std::lock_guard lock(g_mutex);
     auto it = g_cache.find(key);
-    if (it != g_cache.end() && !it->second.owner.expired() && it->second.version == version && it->second.content == content &&
-        it->second.rounded.sizes() == w.sizes()) {
+    if (it != g_cache.end() && !it->second.owner.expired() && it->second.version == version &&
+        it->second.content == content && it->second.rounded.sizes() == w.sizes()) {
       rounded = it->second.rounded;
       ++g_stats.hits;
     }
