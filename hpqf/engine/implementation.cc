@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "hpqf/base/error.h"
 #include "hpqf/engine/native_speed.h"
 
 namespace hpqf::engine {
@@ -12,53 +11,58 @@ namespace {
 
 bool is_fp32(const BlockFormat& f) { return f.format == Format::fp32; }
 
-std::string refuse_fp32(const GemmProblem& p, bool) {
-  if (is_fp32(p.a) && is_fp32(p.b) && is_fp32(p.dgrad) && is_fp32(p.wgrad)) return "";
-  return "the plan asks for a lower format";
+Answer yes() { return {Answer::yes, ""}; }
+Answer no(std::string reason) { return {Answer::no, std::move(reason)}; }
+Answer other_formats() { return {Answer::other_formats, ""}; }
+Answer yes_unless(std::string reason) { return reason.empty() ? yes() : no(std::move(reason)); }
+
+bool is_fp8(const BlockFormat& f) { return f.format == Format::fp8_e4m3 || f.format == Format::fp8_e5m2; }
+
+Answer accept_fp32(const GemmProblem& p, bool) {
+  return is_fp32(p.a) && is_fp32(p.b) && is_fp32(p.dgrad) && is_fp32(p.wgrad) ? yes() : other_formats();
 }
 
-std::string refuse_cast(const GemmProblem& p, bool forced) {
+Answer accept_cast(const GemmProblem& p, bool forced) {
   const Format f = p.a.format;
-  if (f != Format::bf16 && f != Format::fp16) return "casts serve bf16 and fp16 only";
-  if (p.b.format != f) return "both operands must have one format";
-  if (p.needs_grad && (p.dgrad.format != f || p.wgrad.format != f)) return "the backward GEMMs ask for another format";
-  if (forced || p.device != c10::DeviceType::CPU) return "";
-  return cpu_slow_reason(f);
+  if (f != Format::bf16 && f != Format::fp16) return other_formats();
+  if (p.b.format != f) return no("both operands must have one format");
+  if (p.needs_grad && (p.dgrad.format != f || p.wgrad.format != f))
+    return no("the backward GEMMs ask for another format");
+  if (forced || p.device != c10::DeviceType::CPU) return yes();
+  return yes_unless(cpu_slow_reason(f));
 }
 
-// torch._scaled_mm: fp8 with one scale a tensor. Backward runs dgrad with e5m2 gradients and wgrad the same way.
-std::string refuse_scaled(const GemmProblem& p, bool forced) {
-  if (p.a.format != Format::fp8_e4m3 || p.b.format != Format::fp8_e4m3) return "_scaled_mm serves e4m3 operands";
+// torch._scaled_mm: fp8 with one scale a tensor.
+Answer accept_scaled(const GemmProblem& p, bool forced) {
+  if (p.a.format != Format::fp8_e4m3 || p.b.format != Format::fp8_e4m3) return other_formats();
   if (p.a.shape != formats::BlockShape::tensor || p.b.shape != formats::BlockShape::tensor)
-    return "one scale a tensor only";
-  if (!p.is_linear || !p.b_is_weight) return "linear layers only";
-  if (p.needs_grad && (p.dgrad.format != p.wgrad.format || formats::info(p.dgrad.format).bits != 8 ||
-                       !formats::info(p.dgrad.format).saturates || formats::info(p.dgrad.format).is_integer))
-    return "gradients must be fp8 too";
-  if (p.m % 16 || p.n % 16 || p.k % 16) return fmt::format("sizes {}x{}x{} are not multiples of 16", p.m, p.n, p.k);
-  if (forced || p.device != c10::DeviceType::CPU) return "";
-  return "torch's fp8 GEMM on CPUs without AMX-FP16 converts to fp32 inside";
+    return no("one scale a tensor only");
+  if (!p.is_linear || !p.b_is_weight) return no("linear layers only");
+  if (p.needs_grad && (p.dgrad != p.wgrad || !is_fp8(p.dgrad))) return no("both gradients must be fp8 too");
+  if (p.m % 16 || p.n % 16 || p.k % 16) return no(fmt::format("sizes {}x{}x{} are not multiples of 16", p.m, p.n, p.k));
+  if (forced || p.device != c10::DeviceType::CPU) return yes();
+  return no("torch's fp8 GEMM on CPUs without AMX-FP16 converts to fp32 inside");
 }
 
-std::string refuse_int(const GemmProblem& p, bool forced) {
-  if (p.a.format != Format::int8 || p.b.format != Format::int8) return "_int_mm serves int8 operands";
+Answer accept_int(const GemmProblem& p, bool forced) {
+  if (p.a.format != Format::int8 || p.b.format != Format::int8) return other_formats();
   if (p.a.shape == formats::BlockShape::vector || p.b.shape == formats::BlockShape::vector)
-    return "_int_mm has no scales inside the contraction: ask for int8[row] or int8[tensor]";
-  if (!p.is_linear || !p.b_is_weight) return "linear layers only";
+    return no("no scales inside the contraction: ask for int8[row] or int8[tensor]");
+  if (!p.is_linear || !p.b_is_weight) return no("linear layers only");
   if (p.n % 8 || p.k % 8 || (p.device != c10::DeviceType::CPU && p.m <= 16))
-    return fmt::format("sizes {}x{}x{}: rows > 16, the others multiples of 8", p.m, p.n, p.k);
-  if (forced || p.device != c10::DeviceType::CPU) return "";
-  return "torch._int_mm measured at a thirtieth of fp32's rate on AVX2 and no faster than fp32 on AVX-512";
+    return no(fmt::format("sizes {}x{}x{}: rows > 16 on accelerators, the others multiples of 8", p.m, p.n, p.k));
+  if (forced || p.device != c10::DeviceType::CPU) return yes();
+  return no("measured at a thirtieth of fp32's rate on AVX2, no faster than fp32 on AVX-512");
 }
 
-std::string accept(const GemmProblem&, bool) { return ""; }
+Answer accept_any(const GemmProblem&, bool) { return yes(); }
 
 constexpr std::array kImplementations = {
-    GemmImplementation{"torch", Method::torch_fp32, true, refuse_fp32},
-    GemmImplementation{"torch.cast", Method::torch_cast, true, refuse_cast},
-    GemmImplementation{"torch._scaled_mm", Method::torch_scaled, true, refuse_scaled},
-    GemmImplementation{"torch._int_mm", Method::torch_int, true, refuse_int},
-    GemmImplementation{"emulated", Method::emulated, false, accept},
+    GemmImplementation{"torch", Method::torch_fp32, true, accept_fp32},
+    GemmImplementation{"torch.cast", Method::torch_cast, true, accept_cast},
+    GemmImplementation{"torch._scaled_mm", Method::torch_scaled, true, accept_scaled},
+    GemmImplementation{"torch._int_mm", Method::torch_int, true, accept_int},
+    GemmImplementation{"emulated", Method::emulated, false, accept_any},
 };
 
 }  // namespace
@@ -69,13 +73,15 @@ Choice choose(const GemmProblem& problem, std::string_view forced) {
   std::string refused;
   for (const auto& implementation : kImplementations) {
     const bool named = forced == implementation.name;
-    if (!forced.empty() && !named && implementation.method != Method::torch_fp32) {
-      if (implementation.method != Method::emulated) continue;  // the last resort stays, with the reason
-    }
-    std::string why = implementation.refusal(problem, named);
-    if (why.empty()) return {&implementation, std::move(refused)};
-    if (implementation.method == Method::torch_fp32) continue;  // not a refusal worth a word
-    refused += fmt::format("{}{}: {}", refused.empty() ? "" : "; ", implementation.name, why);
+    // A forced name leaves only that one, fp32 for layers planned so, and emulation as the last resort (with the
+    // reason).
+    const bool candidate = forced.empty() || named || implementation.method == Method::torch_fp32 ||
+                           implementation.method == Method::emulated;
+    if (!candidate) continue;
+    Answer answer = implementation.accepts(problem, named);
+    if (answer.is == Answer::yes) return {&implementation, std::move(refused)};
+    if (answer.is == Answer::no)
+      refused += fmt::format("{}{}: {}", refused.empty() ? "" : "; ", implementation.name, answer.reason);
   }
   return {&kImplementations.back(), std::move(refused)};
 }

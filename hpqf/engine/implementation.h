@@ -27,12 +27,17 @@ enum class Method : uint8_t {
   emulated,      // operands rounded exactly, fp32 arithmetic
 };
 
+struct Answer {
+  enum : uint8_t { yes, no, other_formats } is;  // other_formats: made for other formats, not worth a word in a report
+  std::string reason;                            // of `no`
+};
+
 struct GemmImplementation {
   const char* name;  // as the audit prints it
   Method method;
   bool native;  // low-precision arithmetic really used
-  // "" accepts. `forced`: asked for by name, so only what cannot work is refused, not what is slow.
-  std::string (*refusal)(const GemmProblem&, bool forced);
+  // `forced`: asked for by name, so only what cannot work is refused, not what is slow.
+  Answer (*accepts)(const GemmProblem&, bool forced);
 };
 std::span<const GemmImplementation> gemm_implementations();
 
