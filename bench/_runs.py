@@ -1,6 +1,7 @@
 """Training runs of the command line, each in a folder of its own: a run that is done is not repeated, one that was cut off goes on."""
 import json
 import pathlib
+import shutil
 import signal
 import statistics
 import subprocess
@@ -48,8 +49,7 @@ class Runs:
         if any((out / "checkpoints").glob("*")):
             how = ["--resume"]
         else:
-            if (out / "config.json").exists():
-                _forget(out)   # killed before its first checkpoint: it begins again
+            shutil.rmtree(out, ignore_errors=True)   # killed before its first checkpoint: it begins again
             how = [*arguments, "--checkpoint-every", str(_CHECKPOINT_EVERY)]
         command = [str(self.program), "train", *how, "--out", str(out), "--quiet"]
         print("$ " + " ".join(command), file=sys.stderr, flush=True)
@@ -68,13 +68,6 @@ class Runs:
                 raise
         if code:
             sys.exit(f"{' '.join(command)}\nended with {code}:\n" + out.with_suffix(".log").read_text()[-2000:])
-
-
-def _forget(out: pathlib.Path) -> None:
-    for name in ("config.json", "plan.json", "metrics.jsonl", "audit.json"):
-        (out / name).unlink(missing_ok=True)
-    if (out / "checkpoints").is_dir():
-        (out / "checkpoints").rmdir()
 
 
 def _read(out: pathlib.Path) -> Result:

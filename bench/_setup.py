@@ -56,7 +56,7 @@ def _of_program(build_dir: pathlib.Path) -> dict:
     return {key: value.strip() for key, _, value in (line.partition(" ") for line in text.splitlines())}
 
 
-def machine(build_dir: pathlib.Path) -> dict:
+def machine(build_dir: pathlib.Path, threads) -> dict:
     """Facts to print before any figure. The program knows which instruction sets the library uses; without it the kernel's list does."""
     import torch   # after argparse: --help should not wait for it
 
@@ -67,12 +67,16 @@ def machine(build_dir: pathlib.Path) -> dict:
         "cpu": told.get("cpu") or f"{_cpuinfo('model name') or platform.machine()}, {os.cpu_count()} logical cores",
         "isa": told.get("isa") or "+".join(flag for flag in _FLAGS if flag in flags) or platform.machine(),
         "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
+        "threads": threads or torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),
     }
     if torch.cuda.is_available():
         facts["gpu"] = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
     return facts
+
+
+def _plain(value) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -94,12 +98,12 @@ class Report:
             "version": 1,
             "benchmark": name,
             "kind": "measured",
-            "machine": machine(arguments.build_dir),
+            "machine": machine(arguments.build_dir, getattr(arguments, "threads", 0)),
             "settings": {key: str(value) if isinstance(value, pathlib.Path) else value for key, value in vars(arguments).items()},
             "rows": [],
         }
         facts = self.content["machine"]
-        print(f"== {name}: measured\n" + "\n".join(f"{key:<8} {value}" for key, value in facts.items()), flush=True)
+        print(f"== {name}: measured\n" + "\n".join(f"{key:<8} {_plain(value)}" for key, value in facts.items()), flush=True)
         if facts["load"] > os.cpu_count() / 2:
             print(f"note: load {facts['load']} before the start on {os.cpu_count()} cores: times and their ratios are disturbed")
 

@@ -1,0 +1,125 @@
+"""Low precision on a GPU: plans reach torch's fast GEMMs, numbers are right, and a large linear layer is timed against fp32.
+
+Minutes on a machine with a GPU; needs the package built there (bash bench/_gpu_build.sh does that and then runs this file).
+Without a GPU the same checks run on the CPU with each implementation forced, and no time is printed.
+"""
+import functools
+import sys
+
+import _setup
+import _timing
+
+
+def check(report, device: str, forced: bool) -> int:
+    """Prints the checks; returns how many failed."""
+    import _gpu_checks as checks
+
+    rows, failed = [], 0
+    for case in checks.CASES:
+        got = checks.run_case(checks.mlp, case.plan, device, case.implementation if forced else "")
+        wrong = []
+        if got.implementations.get(case.implementation, 0) < 0.999:
+            wrong.append(f"not all by {case.implementation}: {got.implementations} {got.reason}")
+        if not max(got.forward, got.backward) <= case.tolerance:   # written so that NaN fails
+            wrong.append(f"error over {case.tolerance}")
+        if not got.emulation <= case.tolerance:
+            wrong.append("differs from the emulated plan")
+        if got.native < 0.999:
+            wrong.append("the audit calls it emulated")
+        failed += bool(wrong)
+        rows.append([f"MLP, {case.plan}", "FAILED: " + "; ".join(wrong) if wrong else "ok", case.implementation, f"{got.forward:.1e}",
+                     f"{got.backward:.1e}", f"{got.emulation:.1e}"])
+        report.add(check=f"MLP, {case.plan}", ok=not wrong, forward=got.forward, backward=got.backward, emulation=got.emulation,
+                   implementations=got.implementations, native=got.native, reason=got.reason)
+    for family, make in checks.FAMILIES.items():
+        got = checks.run_case(make, "bf16", device, "torch.cast" if forced else "")
+        ok = max(got.forward, got.backward, got.emulation) <= 0.05
+        failed += not ok
+        by = " ".join(f"{name} {100 * share:.0f}%" for name, share in sorted(got.implementations.items()))
+        rows.append([f"{family}, bf16", "ok" if ok else "FAILED: error over 0.05", by, f"{got.forward:.1e}", f"{got.backward:.1e}",
+                     f"{got.emulation:.1e}"])
+        report.add(check=f"{family}, bf16", ok=ok, forward=got.forward, backward=got.backward, emulation=got.emulation,
+                   implementations=got.implementations, native=got.native, reason=got.reason)
+    report.section(f"on {device}: relative errors (2-norm) against fp32, and against the same plan emulated",
+                   ["what", "result", "ran by", "forward", "gradients", "to emulated"], rows)
+
+    first, last, skipped = checks.trainer_trains(device)
+    ok = last < first / 2
+    print(f"\nMixedPrecisionTrainer, fp16 with loss scale: loss {first:.3f} to {last:.3f}, {skipped} steps skipped: {'ok' if ok else 'FAILED'}")
+    report.add(check="trainer, fp16", ok=ok, first_loss=first, last_loss=last, skipped=skipped)
+    return failed + (not ok)
+
+
+def time_linear(report, size: int, rounds: int) -> None:
+    import torch
+    from torch import nn
+
+    import _gpu_checks as checks
+    import hpqf
+
+    def make():
+        torch.manual_seed(0)
+        return nn.Linear(size, size).cuda()
+
+    def step(model, x):
+        model(x).sum().backward()
+        model.zero_grad(set_to_none=True)
+
+    def autocast(model, x):
+        with torch.autocast("cuda", torch.bfloat16):
+            step(model, x)
+
+    def tf32(model, x):
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            step(model, x)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+    torch.backends.cuda.matmul.allow_tf32 = False   # fp32 means fp32
+    x = torch.randn(size, size, device="cuda", requires_grad=True)
+    variants = {"torch fp32": functools.partial(step, make(), x), "torch tf32": functools.partial(tf32, make(), x),
+                "torch autocast bf16": functools.partial(autocast, make(), x)}
+    attached = []
+    for case in checks.CASES:
+        model = make()
+        attached.append(hpqf.precision(model, case.plan).attach())
+        variants[f"hpqf {case.plan}"] = functools.partial(step, model, x)
+    try:
+        times = _timing.interleaved(variants, rounds, 5, synchronize=torch.cuda.synchronize)
+    finally:
+        for attachment in attached:
+            attachment.detach()
+    rows = []
+    for name, seconds in times.items():
+        ratio = _timing.ratio(seconds, times["torch fp32"])
+        rate = 6 * size**3 / _timing.quartiles(seconds)[1] / 1e12
+        rows.append([name, str(ratio), f"{rate:.0f}", _timing.milliseconds(seconds)])
+        report.add(what=f"linear {size}, {name}", time_ratio_to_fp32=ratio.as_json(), tflops=rate, seconds=seconds)
+    report.section(f"linear layer {size} x {size} on {size} rows, forward and backward (6 n^3 FLOPs), {rounds} interleaved rounds: median "
+                   "(quartiles)", ["variant", "time over fp32", "TFLOP/s", "ms"], rows)
+
+
+def main() -> int:
+    p = _setup.parser(__doc__)
+    p.add_argument("--size", type=int, default=4096, help="of the linear layer that is timed")
+    p.add_argument("--rounds", type=int, default=30)
+    arguments = p.parse_args()
+    _setup.use_package(arguments.build_dir)
+
+    import torch
+
+    gpu = torch.cuda.is_available()
+    report = _setup.Report("gpu_smoke", arguments)
+    if not gpu:
+        print("\nno GPU here: each implementation is forced on the CPU, which checks the code but neither the GPU's numbers nor any speed")
+    failed = check(report, "cuda" if gpu else "cpu", forced=not gpu)
+    if gpu:
+        time_linear(report, arguments.size, arguments.rounds)
+    report.write()
+    print(f"\n{failed} checks failed" if failed else "\nall checks passed" if gpu else "\nno GPU here; the same code passed on the CPU")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
