@@ -19,8 +19,8 @@ constexpr int64_t kGroup = 32, kGroupElements = 2048;  // small blocks taken tog
 constexpr int32_t kInfinity = 0x7f800000;
 constexpr int32_t kMayOverflow = 0x7f000000;  // from 2^127 on, code * scale can round to infinity
 
-// One call, shared by all threads. Lambdas for parallel_for capture only its address, which std::function holds without
-// allocating.
+// One call, shared by all threads. Lambdas for parallel_for capture its address and at most one more word:
+// std::function holds two without allocating.
 struct Job {
   const Leaves& leaves;
   const float* in;

@@ -48,21 +48,21 @@ template <typename V, typename T>
 
 // The same bits, seen as another lane type.
 template <typename To, typename From>
-[[gnu::always_inline]] inline To as(From v) {
+[[gnu::always_inline]] inline To as(const From& v) {
   static_assert(sizeof(To) == sizeof(From));
   return (To)v;
 }
 
 template <typename V>
-[[gnu::always_inline]] inline V smaller(V a, V b) {
+[[gnu::always_inline]] inline V smaller(const V& a, const V& b) {
   return a < b ? a : b;
 }
 template <typename V>
-[[gnu::always_inline]] inline V larger(V a, V b) {
+[[gnu::always_inline]] inline V larger(const V& a, const V& b) {
   return a > b ? a : b;
 }
 template <typename V>
-[[gnu::always_inline]] inline int64_t sum(V v) {
+[[gnu::always_inline]] inline int64_t sum(const V& v) {
   int64_t total = 0;
   for (unsigned i = 0; i < sizeof(V) / 4; ++i) total += v[i];
   return total;
@@ -70,11 +70,11 @@ template <typename V>
 
 // Lanes of a and b (numbered on from a) picked by a constant function of the lane.
 template <typename Pick, typename V, int... k>
-[[gnu::always_inline]] inline V pick(V a, V b, std::integer_sequence<int, k...>) {
+[[gnu::always_inline]] inline V pick(const V& a, const V& b, std::integer_sequence<int, k...>) {
   return __builtin_shufflevector(a, b, Pick::of(k, static_cast<int>(sizeof...(k)))...);
 }
 template <typename Pick, typename V>
-[[gnu::always_inline]] inline V pick(V a, V b) {
+[[gnu::always_inline]] inline V pick(const V& a, const V& b) {
   return pick<Pick>(a, b, std::make_integer_sequence<int, sizeof(V) / 4>{});
 }
 
@@ -83,7 +83,7 @@ struct Rotate {
   static constexpr int of(int lane, int lanes) { return (lane + kBy) % lanes; }
 };
 template <int kHalf, typename I>
-[[gnu::always_inline]] inline int32_t largest_lane(I v) {
+[[gnu::always_inline]] inline int32_t largest_lane(const I& v) {
   if constexpr (kHalf == 0) {
     return v[0];
   } else {

@@ -167,8 +167,8 @@ struct Loops {
     for (int64_t i = 0; i < n; i += W) {
       const I bits = load<I>(largest + i);
       I s = as<I>(as<F>(bits) / code);
-      s = larger(s, I{} + 0x00800000);  // the smallest normal
-      if (pow2) s = (s + 0x7fffff) & kInfinityBits;
+      s = larger(s, I{} + 0x00800000);                                                     // the smallest normal
+      if (pow2) s = as<I>((as<U>(s) + 0x7fffffu) & static_cast<uint32_t>(kInfinityBits));  // unsigned: a NaN may wrap
       store(scales + i, bits >= kInfinityBits ? I{} + kQuietNanBits : s);
     }
   }

@@ -14,15 +14,16 @@ struct BitsRounder {
   using I = typename Lanes<W>::I;
   using U = typename Lanes<W>::U;
   int dropped;
-  int32_t keep, half_less_one;
+  uint32_t keep, half_less_one;
 
   explicit BitsRounder(const RoundParams& p)
-      : dropped(p.dropped), keep(~((1 << p.dropped) - 1)), half_less_one((1 << (p.dropped - 1)) - 1) {}
+      : dropped(p.dropped), keep(~((1u << p.dropped) - 1)), half_less_one((1u << (p.dropped - 1)) - 1) {}
 
-  // Patterns of finite magnitudes or infinity in, rounded patterns out.
+  // Patterns of magnitudes or infinity in, rounded patterns out; of a NaN, anything. Unsigned, because a NaN may wrap.
   [[gnu::always_inline]] I operator()(I magnitude, U random) const {
-    if constexpr (kStochastic) return (magnitude + as<I>(random >> (32 - dropped))) & keep;
-    return (magnitude + half_less_one + ((magnitude >> dropped) & 1)) & keep;
+    const U m = as<U>(magnitude);
+    if constexpr (kStochastic) return as<I>((m + (random >> (32 - dropped))) & keep);
+    return as<I>((m + half_less_one + ((m >> dropped) & 1)) & keep);
   }
 };
 

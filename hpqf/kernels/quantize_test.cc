@@ -13,6 +13,7 @@
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/parallel.h"
+#include "hpqf/base/random.h"
 #include "hpqf/kernels/drive.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // 512-bit vectors passed in memory: only between functions of this file
@@ -260,6 +261,16 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryImplementation, ::testing::ValuesIn(under
   std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
   return name;
 });
+
+// Block numbers carry into their upper word inside a group of lanes.
+TEST(Random, LanesAreTheCountersOfTheDefinition) {
+  for (uint64_t first : {uint64_t{0}, (uint64_t{1} << 32) - 5, ~uint64_t{0} - 40}) {
+    uint32_t words[4 * 48];
+    wide().random(words, 0x123456789abcdefu, 0xfedcba987654321u, first, 40);
+    for (uint64_t i = 0; i < 160; ++i)
+      ASSERT_EQ(words[i], base::random_block(0x123456789abcdefu, 0xfedcba987654321u, first + i / 4)[i % 4]) << i;
+  }
+}
 
 TEST(Quantize, PublicFunctionsRefuseWhatTheyCannotDo) {
   float x[4] = {};
