@@ -1,5 +1,6 @@
 """Training runs of the command line, each in a folder of its own: a run that is done is not repeated, one that was cut off goes on."""
 import json
+import math
 import pathlib
 import shutil
 import signal
@@ -17,7 +18,7 @@ class Result:
     loss: float           # mean cross-entropy on the held-out data, nats
     quality: float        # accuracy (images) or perplexity (text)
     skipped: int          # steps
-    training: list[float]   # loss of each step; steps that were not finite are left out
+    training: list[float]   # loss of each step that was applied; NaN where it was not finite
     low: float            # share of GEMM FLOPs in a format below fp32
     emulated: bool        # any of these were
 
@@ -70,16 +71,20 @@ class Runs:
             sys.exit(f"{' '.join(command)}\nended with {code}:\n" + out.with_suffix(".log").read_text()[-2000:])
 
 
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value   # JSON has no NaN
+
+
 def _read(out: pathlib.Path) -> Result:
     result = json.loads((out / "result.json").read_text())
     shares = json.loads((out / "audit.json").read_text())["shares"]
     steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     low = [share for share in shares if share["format"] != "fp32"]
     return Result(
-        loss=result["loss"],
-        quality=result["accuracy"] if "accuracy" in result else result["perplexity"],
+        loss=_number(result["loss"]),
+        quality=_number(result["accuracy"] if "accuracy" in result else result["perplexity"]),
         skipped=result["skipped"],
-        training=[step["loss"] for step in steps if step["loss"] is not None],
+        training=[_number(step["loss"]) for step in steps if not step["skipped"]],
         low=sum(share["flops"] for share in low),
         emulated=any(share["emulated"] for share in low),
     )

@@ -1,4 +1,5 @@
 """Loss of a byte-level GPT and LSTM on English text in each format, against fp32 with the same data and seeds."""
+import math
 import statistics
 import sys
 
@@ -6,6 +7,10 @@ import _runs
 import _setup
 
 _LEAST_SHARE = 0.85   # of GEMM FLOPs: below that a run says little of its format
+
+
+def final_loss(result: _runs.Result, last: int) -> float:
+    return statistics.fmean(result.training[-last:]) if result.training else math.nan
 
 
 def main() -> int:
@@ -38,12 +43,12 @@ def main() -> int:
         for format_, results in done.items():
             if not results:
                 continue
-            final = {seed: statistics.mean(r.training[-arguments.last :]) for seed, r in results.items()}
+            final = {seed: final_loss(r, arguments.last) for seed, r in results.items()}
             both = [seed for seed in results if seed in fp32]
             cells = ["-", "-"]
             if format_ != "fp32" and both:
                 cells = [
-                    _runs.mean_spread([final[s] - statistics.mean(fp32[s].training[-arguments.last :]) for s in both], 4),
+                    _runs.mean_spread([final[s] - final_loss(fp32[s], arguments.last) for s in both], 4),
                     _runs.mean_spread([results[s].loss - fp32[s].loss for s in both], 4),
                 ]
             rows.append([format_, _runs.mean_spread(list(final.values()), 4), cells[0],
@@ -61,8 +66,8 @@ def main() -> int:
     report.write()
     if missing:
         print(f"\n{missing} runs are not done yet; the same command goes on with them")
-    for text in below:
-        print(f"\nless than {100 * _LEAST_SHARE:.0f} % ran below fp32: {text}")
+    if below:
+        print(f"\nless than {100 * _LEAST_SHARE:.0f} % ran below fp32:", *below, sep="\n  ")
     return 1 if below else 0
 
 
