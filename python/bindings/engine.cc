@@ -47,7 +47,10 @@ void bind_engine(py::module_& m) {
       .def(py::init([](std::string layer, std::string name, at::Tensor tensor) {
              return LayerParameter{std::move(layer), std::move(name), std::move(tensor)};
            }),
-           "layer"_a, "name"_a, "tensor"_a);
+           "layer"_a, "name"_a, "tensor"_a)
+      .def_readonly("layer", &LayerParameter::layer)
+      .def_readonly("name", &LayerParameter::name)
+      .def_readonly("tensor", &LayerParameter::tensor);
 
   py::class_<Runtime>(m, "Runtime")
       .def(py::init([](plan::ModelFacts facts, std::vector<LayerParameter> parameters, PrecisionPlan plan,

@@ -79,8 +79,9 @@ class Attachment:
 
     def _look(self):
         self._watch = _C.ParameterWatch(parameter_slots(self.model))
-        for order, parameter in enumerate(layer_parameters(self.model)):
-            _places.setdefault(parameter.tensor, (order, parameter.layer, parameter.name))
+        parameters = layer_parameters(self.model)
+        for order, parameter in reversed(list(enumerate(parameters))):   # tied ones keep their first place
+            _places[parameter.tensor] = (order, parameter.layer, parameter.name)
 
     def refresh(self):
         """Called on the way into the model: parameters that moved are looked up anew."""
