@@ -35,7 +35,8 @@ _LOSS_SCALE = 2.0**12
 class ConvNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(16, 32, 3, padding=1), nn.Conv2d(32, 32, 3, stride=2, padding=1, bias=False)   # its gradient is zero: a norm follows
+        self.conv1, self.conv2 = nn.Conv2d(16, 32, 3, padding=1), nn.Conv2d(32, 32, 3, stride=2, padding=1, bias=False)
+        # (No bias before a norm: its gradient is zero.)
         self.norm, self.fc = nn.BatchNorm2d(32), nn.Linear(32, 16)
 
     def forward(self, x):
@@ -71,7 +72,12 @@ def narrow() -> nn.Module:
     return nn.Sequential(nn.Linear(1024, 16), nn.GELU(), nn.Linear(16, 16))   # torch._int_mm takes more than 16 rows on CUDA
 
 
-FAMILIES = (("convolutions", "bf16", ConvNet), ("LSTM", "bf16", Recurrent), ("encoder", "bf16", Attention), ("narrow MLP", "int8[row]", narrow))
+FAMILIES = (
+    ("convolutions", "bf16", ConvNet),
+    ("LSTM", "bf16", Recurrent),
+    ("encoder", "bf16", Attention),
+    ("narrow MLP", "int8[row]", narrow),
+)
 
 
 @dataclass(frozen=True)

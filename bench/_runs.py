@@ -91,11 +91,11 @@ def _read(out: pathlib.Path) -> Result:
 
 
 def add_options(parser, out: str, formats: list[str], seeds: list[int]) -> None:
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(out), help="folder of the runs: what is done there is not repeated")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(out), help="folder of the runs; done ones are not repeated")
     parser.add_argument("--formats", nargs="+", default=formats)
     parser.add_argument("--seeds", type=int, nargs="+", default=seeds)
     parser.add_argument("--threads", type=int, default=0, help="0: as many as torch chooses")
-    parser.add_argument("--minutes", type=float, default=0, help="stop after that long, at a checkpoint; the next call goes on. 0: no limit")
+    parser.add_argument("--minutes", type=float, default=0, help="stop then, at a checkpoint; the next call goes on. 0: no limit")
 
 
 def mean_spread(values: list[float], digits: int, unit: str = "") -> str:

@@ -44,7 +44,7 @@ def main() -> int:
     report = _setup.Report("emulation", arguments)
     for threads in arguments.threads:
         torch.set_num_threads(threads)
-        rows = []
+        rows, refusals = [], []
         for name in arguments.models:
             base = Trained(name, arguments.scale)
             steps, attached, audits = {"fp32": base.step}, [], {}
@@ -79,6 +79,7 @@ def main() -> int:
                     measured = {"step_time_ratio": {"median": once}, "seconds": [alone], "note": "one step, its first"}
                 else:
                     cells.append("does not run")
+                    refusals.append(f"{name}, autocast bf16: {alone}")
                     measured = {"error": alone}
                 report.add(model=name, variant=variant, threads=threads, base_seconds=times["fp32"], **measured)
             rows.append([name, *cells, _timing.milliseconds(times["fp32"])])
@@ -86,6 +87,7 @@ def main() -> int:
             f"step time over that of fp32, {threads} thread{'s' if threads > 1 else ''}, {arguments.rounds} interleaved steps each: "
             "median (quartiles)",
             ["model", *arguments.formats, "autocast bf16", "fp32, ms"], rows)
+        print(*refusals, sep="\n", flush=True)
     report.write()
     return 0
 

@@ -105,8 +105,10 @@ def show_times(report, times: dict[str, list[float]], size: int) -> None:
         rate = 6 * size**3 / _timing.quartiles(seconds)[1] / 1e12
         rows.append([name, str(ratio), f"{rate:.0f}", _timing.milliseconds(seconds)])
         report.add(what=f"linear {size}, {name}", time_ratio_to_fp32=ratio.as_json(), tflops=rate, seconds=seconds)
-    report.section(f"linear layer {size} x {size} on {size} rows, forward and backward (6 n^3 FLOPs), {len(times['torch fp32'])} interleaved "
-                   "rounds: median (quartiles)", ["variant", "time over fp32", "TFLOP/s", "ms"], rows)
+    report.section(
+        f"linear layer {size} x {size} on {size} rows, forward and backward (6 n^3 FLOPs), {len(times['torch fp32'])} interleaved rounds: "
+        "median (quartiles)",
+        ["variant", "time over fp32", "TFLOP/s", "ms"], rows)
 
 
 def main() -> int:

@@ -15,10 +15,10 @@ def _times(call, repeat: int) -> None:
 
 def main() -> int:
     p = _setup.parser(__doc__)
-    p.add_argument("--formats", nargs="+", default=[], help="formats or block formats, such as int8[1x64]; default: all, in their usual blocks")
+    p.add_argument("--formats", nargs="+", default=[], help="formats, or block formats such as int8[1x64]; default: all")
     p.add_argument("--kib", type=int, nargs="+", default=[256, 16384],
-                   help="size of the tensor: one that fits a level-2 cache and one that fits none. Below 32 MiB, where the allocator starts to "
-                        "return memory after each call, and page faults would be measured")
+                   help="size of the tensor: one that fits a level-2 cache and one that fits none. Below 32 MiB: there the allocator "
+                        "begins to return memory after each call, and page faults would be measured")
     p.add_argument("--rounds", type=int, default=50)
     p.add_argument("--warmup", type=int, default=5)
     p.add_argument("--threads", type=int, default=1)
@@ -53,8 +53,8 @@ def main() -> int:
             rows.append([name, f"{median:.1f} ({high:.1f}-{low:.1f})", str(ratio)])
             report.add(what=name, kib=kib, gb_per_second=median, gb_per_second_quartiles=[high, low], time_ratio_to_copy=ratio.as_json())
         report.section(
-            f"{x.numel() * 4 // 1024} KiB, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}, {arguments.rounds} interleaved rounds: "
-            "median (quartiles); 8 bytes of traffic an element",
+            f"{x.numel() * 4 // 1024} KiB, {arguments.threads} thread{'s' if arguments.threads > 1 else ''}, {arguments.rounds} interleaved "
+            "rounds: median (quartiles); 8 bytes of traffic an element",
             ["what", "GB/s", "time over copy"], rows)
     report.write()
     return 0
