@@ -50,7 +50,7 @@ struct Loops {
   static Counts round_run(const RoundParams& p, const float* in, float* out, int64_t n, const uint32_t* random) {
     const Rounder rounder(p);
     I nonfinite{}, overflow{};  // counted down: a true lane is -1
-    const auto one = [&](F x, U numbers) __attribute__((always_inline)) {
+    const auto one = [&](const F& x, const U& numbers) __attribute__((always_inline)) {
       const I zero{}, m = magnitude(x), sign = as<I>(x) & ~kAbsBits;
       const I infinite = m >= kInfinityBits;
       I r;
@@ -110,7 +110,8 @@ struct Loops {
   // --- rounding with scales (always the quantum method: bf16 and wider take no scale) ---
   // x / scale, cut to the largest code and rounded: finite even where scale or x is not.
   template <typename Rounder>
-  [[gnu::always_inline]] static F code(const Rounder& rounder, const RoundParams& p, F x, F scale, U numbers) {
+  [[gnu::always_inline]] static F code(const Rounder& rounder, const RoundParams& p, const F& x, const F& scale,
+                                       const U& numbers) {
     const F y = x / scale;
     const I r = rounder(smaller(magnitude(y), I{} + p.largest), numbers);
     return as<F>(r | (as<I>(y) & ~kAbsBits)) + p.zero;
@@ -141,7 +142,7 @@ struct Loops {
     const int64_t whole = columns / W * W, last = columns - W;
     for (int64_t r = 0; r < rows; ++r, in += stride, out += stride) {
       const uint32_t* numbers = random ? random + r * columns : nullptr;
-      const auto one = [&](F x, F scale, U number) __attribute__((always_inline)) {
+      const auto one = [&](const F& x, const F& scale, const U& number) __attribute__((always_inline)) {
         return code(rounder, p, x, scale, number) * scale;
       };
       if (last < 0) {
@@ -176,8 +177,8 @@ struct Loops {
   // --- integer codes ---
   // Sixty-four at a time through 32-bit lanes in memory: the narrowing loop is one that compilers turn into packs.
   static constexpr int kCodes = 64;
-  [[gnu::always_inline]] static I wide_code(const QuantumRounder<W, false>& rounder, const RoundParams& p, F x,
-                                            F scale) {
+  [[gnu::always_inline]] static I wide_code(const QuantumRounder<W, false>& rounder, const RoundParams& p, const F& x,
+                                            const F& scale) {
     return __builtin_convertvector(code(rounder, p, x, scale, U{}), I) & (scale == scale);  // a NaN scale says it all
   }
   [[gnu::always_inline]] static void narrow(const int32_t* wide, int8_t* out) {

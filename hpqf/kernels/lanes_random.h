@@ -15,7 +15,7 @@ struct WideLanes {
 template <int W>
 struct PlainMultiply {
   using U = typename WideLanes<W>::U;
-  [[gnu::always_inline]] static U low_halves(U a, U b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
+  [[gnu::always_inline]] static U low_halves(const U& a, const U& b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 };
 
 // Transposing 4 x 4 words inside every 128 bits, in two steps.
@@ -38,7 +38,7 @@ struct PhiloxLanes {
   using Wide = typename WideLanes<W>::U;
 
   // 32 x 32 -> 64 bits: even lanes, then odd lanes moved down.
-  [[gnu::always_inline]] static void multiply(U x, uint32_t by, U& high, U& low) {
+  [[gnu::always_inline]] static void multiply(const U& x, uint32_t by, U& high, U& low) {
     const Wide factor = Wide{} + by;
     const Wide even = Multiply::low_halves(as<Wide>(x), factor), odd = Multiply::low_halves(as<Wide>(x) >> 32, factor);
     high = as<U>((even >> 32) | (odd & 0xffffffff00000000u));

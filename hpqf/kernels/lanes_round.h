@@ -20,7 +20,7 @@ struct BitsRounder {
       : dropped(p.dropped), keep(~((1u << p.dropped) - 1)), half_less_one((1u << (p.dropped - 1)) - 1) {}
 
   // Patterns of magnitudes or infinity in, rounded patterns out; of a NaN, anything. Unsigned, because a NaN may wrap.
-  [[gnu::always_inline]] I operator()(I magnitude, U random) const {
+  [[gnu::always_inline]] I operator()(const I& magnitude, const U& random) const {
     const U m = as<U>(magnitude);
     if constexpr (kStochastic) return as<I>((m + (random >> (32 - dropped))) & keep);
     return as<I>((m + half_less_one + ((m >> dropped) & 1)) & keep);
@@ -42,7 +42,7 @@ struct QuantumRounder {
   explicit QuantumRounder(const RoundParams& p) : mantissa(p.mantissa), lowest(p.lowest) {}
 
   // Patterns of magnitudes up to RoundParams::beyond in, rounded patterns out.
-  [[gnu::always_inline]] I operator()(I magnitude, U random) const {
+  [[gnu::always_inline]] I operator()(const I& magnitude, const U& random) const {
     const I exponent = magnitude & kInfinityBits;
     if constexpr (kStochastic) return stochastic(magnitude, exponent, random);
     const F magic = as<F>(larger(exponent, exponent * 0 + lowest) + ((23 - mantissa) << 23));
@@ -50,7 +50,7 @@ struct QuantumRounder {
   }
 
  private:
-  [[gnu::always_inline]] I stochastic(I magnitude, I exponent, U random) const {
+  [[gnu::always_inline]] I stochastic(const I& magnitude, const I& exponent, const U& random) const {
     const I zero = exponent * 0;
     const I significand = (magnitude & 0x7fffff) | ((exponent != 0) & 0x800000);
     const I own = larger(exponent, zero + 0x800000);  // subnormals share the lowest exponent

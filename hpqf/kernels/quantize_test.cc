@@ -272,6 +272,34 @@ TEST(Random, LanesAreTheCountersOfTheDefinition) {
   }
 }
 
+// The one number at which the loops must start to round away, found in the definition by bisection: chance would never
+// hit it.
+TEST(Random, LoopsRoundAwayFromTheSameNumberOnAsTheDefinition) {
+  std::mt19937 rng(5);
+  for (const auto& f : formats::all_formats()) {
+    if (f.format == Format::fp32) continue;
+    std::uniform_real_distribution<float> exponent(std::log2(f.smallest) + 1, std::log2(f.largest) - 1);
+    for (int i = 0; i < 300; ++i) {
+      const float x = std::exp2(exponent(rng)) * 1.2345f;
+      const auto rounded = [&](uint32_t r) { return formats::round_to(f.format, x, Rounding::stochastic, r); };
+      uint32_t keeps = 0, rounds = 0xffffffffu;
+      if (rounded(keeps) == rounded(rounds)) continue;  // x has a code
+      while (rounds - keeps > 1) {
+        const uint32_t middle = keeps + (rounds - keeps) / 2;
+        (rounded(middle) == rounded(0) ? keeps : rounds) = middle;
+      }
+      const float in[2] = {x, -x};
+      float out[2];
+      for (uint32_t r : {keeps, rounds}) {
+        const uint32_t numbers[2] = {r, r};
+        wide().round(round_params(f.format), in, out, 2, numbers);
+        ASSERT_EQ(out[0], rounded(r)) << f.name << " " << x << " " << r;
+        ASSERT_EQ(out[1], -rounded(r));
+      }
+    }
+  }
+}
+
 TEST(Quantize, PublicFunctionsRefuseWhatTheyCannotDo) {
   float x[4] = {};
   float scale[4];

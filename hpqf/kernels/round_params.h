@@ -25,6 +25,6 @@ struct RoundParams {
   float zero = 0;        // added to the result: -0 changes nothing, +0 takes the sign off a zero (integers)
 };
 
-RoundParams round_params(Format format);
+HPQF_API RoundParams round_params(Format format);  // exported for the tests
 
 }  // namespace hpqf::kernels

@@ -6,7 +6,7 @@ namespace hpqf::kernels {
 namespace {
 struct Multiply {
   using U = WideLanes<8>::U;
-  [[gnu::always_inline]] static U low_halves(U a, U b) {
+  [[gnu::always_inline]] static U low_halves(const U& a, const U& b) {
     return as<U>(_mm256_mul_epu32(as<__m256i>(a), as<__m256i>(b)));
   }
 };
