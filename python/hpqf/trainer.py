@@ -106,14 +106,12 @@ class MixedPrecisionTrainer:
 
     def _steps(self, step, position, epochs, steps):
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        while epochs is None or position.epoch < epochs:
+        while (epochs is None or position.epoch < epochs) and (steps is None or step.step < steps):
             epoch = position.epoch
             for window in position.windows(self.accumulate_steps):
-                if steps is not None and step.step >= steps:
-                    return
                 yield step.run([batches.to_device(batch, device) for batch in window], epoch)
-            if steps is not None and step.step >= steps:
-                return
+                if step.step == steps:
+                    return   # before the next window is read: the position counts what was read as used
 
     @torch.no_grad()
     def evaluate(self, data, loss_fn=None) -> EvalResult:

@@ -24,8 +24,8 @@ def loader(n=32, size=8, shuffle=True):
     return DataLoader(data(n), batch_size=size, shuffle=shuffle)
 
 
-def trainer(model, config=None, **options):
-    return hpqf.MixedPrecisionTrainer(model, config, progress=False, **options)
+def trainer(model, precision_config=None, **options):
+    return hpqf.MixedPrecisionTrainer(model, precision_config, progress=False, **options)
 
 
 def test_two_lines_train_and_the_audit_says_bf16():
@@ -44,10 +44,10 @@ def test_two_lines_train_and_the_audit_says_bf16():
 def test_the_config_of_the_readme():
     model = models.LstmTagger()
     x, y = models.batch(model, 8)
-    t = trainer(model, {"default": "fp16", "sensitive_layers": [model.lstm, "head.*"], "optimizer_precision": "fp32"},
+    t = trainer(model, {"default": "fp16", "sensitive_layers": [model.lstm, "head*"], "optimizer_precision": "fp32"},
                 data=[(x, y)] * 3)
     t.train(epochs=2)
-    assert t.plan.at("lstm").all_fp32() and t.plan.at("embedding").weight == "fp16"
+    assert t.plan.at("lstm").all_fp32() and t.plan.at("head").all_fp32() and t.plan.at("embedding").weight == "fp16"
     assert t.scaler.loss_scale == 65536
 
 
@@ -176,44 +176,40 @@ RUN = """
 import json, os, signal, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 import torch, hpqf, test_trainer as t
-folder, steps, kill_at, resume = sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6] == "resume"
+folder, steps, every, kill_at, resume = sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[6]), sys.argv[7] == "resume"
 torch.manual_seed(3)
 model = t.WithDropout()
 trainer = t.trainer(model, {"default": "fp16", "sensitive_layers": ["head"]},
     optimizer=lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9), loss_scale={"init": 2.0 ** 15, "growth_interval": 5},
-    scheduler=lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 50), checkpoint_dir=folder, checkpoint_every=4,
+    scheduler=lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 50), checkpoint_dir=folder, checkpoint_every=every,
     accumulate_steps=2, max_grad_norm=1.0, seed=11)
 def show(r):
     print(json.dumps([r.step, r.epoch, r.loss.hex(), r.loss_scale, r.lr, r.grad_norm.hex()]), flush=True)
     if r.step == kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
-loader = t.DataLoader(t.data(64), batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(5) if len(sys.argv) > 7 else None)
+loader = t.DataLoader(t.data(64), batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(5) if len(sys.argv) > 8 else None)
 trainer.train(loader, epochs=100, steps=steps, resume=resume, on_step=show)
 print(json.dumps([p.double().sum().item().hex() for p in model.parameters()]))
 """
 
 
-def run(build_dir, folder, steps, kill_at=0, resume="", generator=False):
+def run(build_dir, folder, steps, every, kill_at=0, resume="", generator=False):
     here = str(__file__).rpartition("/")[0]
-    result = subprocess.run([sys.executable, "-c", RUN, str(build_dir / "python"), here, str(folder), str(steps), str(kill_at), resume,
+    result = subprocess.run([sys.executable, "-c", RUN, str(build_dir / "python"), here, str(folder), str(steps), str(every), str(kill_at), resume,
                              *(["generator"] if generator else [])], capture_output=True, text=True, timeout=300)
     if kill_at == 0:
         assert result.returncode == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("generator", [False, True])
-def test_killed_and_resumed_is_bit_equal(build_dir, tmp_path, generator):
-    # 4 steps an epoch: step 18 dies in the middle of the fifth epoch, two steps after the checkpoint of step 16 that lies on an
-    # epoch's end; step 23 dies after the checkpoint of step 20.
-    whole = run(build_dir, tmp_path / "whole", 30, generator=generator)
-    for kill_at in (18, 3 * 4 + 2):
-        folder = tmp_path / f"killed{kill_at}"
-        first = run(build_dir, folder, 30, kill_at, generator=generator)
-        assert first == whole[:kill_at]
-        rest = run(build_dir, folder, 30, resume="resume", generator=generator)
-        assert rest == whole[kill_at // 4 * 4:]
-    assert sorted(p.name for p in (tmp_path / "whole").iterdir()) == ["step-00000028.pt", "step-00000030.pt"]
+# 4 steps an epoch and a checkpoint every 4: 18 dies two steps after the end of an epoch, with its checkpoint on that end.
+@pytest.mark.parametrize("generator, every, kill_at", [(False, 4, 18), (True, 3, 14)])
+def test_killed_and_resumed_is_bit_equal(build_dir, tmp_path, generator, every, kill_at):
+    whole = run(build_dir, tmp_path / "whole", 22, every, generator=generator)
+    killed = run(build_dir, tmp_path / "killed", 22, every, kill_at, generator=generator)
+    assert killed == whole[:kill_at]
+    assert run(build_dir, tmp_path / "killed", 22, every, resume="resume", generator=generator) == whole[kill_at // every * every:]
+    assert [p.name for p in sorted((tmp_path / "whole").iterdir())] == [f"step-{22 // every * every:08d}.pt", "step-00000022.pt"]
 
 
 def test_resume_inside_an_epoch_is_bit_equal(tmp_path):
@@ -244,9 +240,7 @@ def test_damaged_checkpoints_are_refused_and_whole_ones_named(tmp_path, damage):
     if damage == "truncated":
         content = content[: len(content) // 2]
     elif damage == "edited":
-        weight = dict(models.mlp().named_parameters())["0.weight"]
         content[len(content) // 3] ^= 0x40
-        assert weight is not None
     elif damage == "empty":
         content = b""
     if damage == "foreign":
