@@ -15,6 +15,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 python=$(command -v "$python")
+python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") # the links of a virtual environment stay
 jobs=$(awk -v cores="$(nproc)" '/^MemAvailable/ {j = int($2 / 1800000); if (j < 1) j = 1; print j < cores ? j : cores}' /proc/meminfo)
 
 cmake -G Ninja -S "$root" -B "$root/build/gpu" -DCMAKE_BUILD_TYPE=Release -DHPQF_BUILD_TESTS=OFF -DHPQF_BUILD_APPS=OFF \

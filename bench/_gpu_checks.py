@@ -14,9 +14,9 @@ from hpqf.attach import Attachment
 class Case:
     plan: str             # the format as a plan names it
     implementation: str   # that must run every GEMM of the MLP
-    # Largest relative error (2-norms) of output and gradients against fp32. A GEMM over operands with rounding error u has about u times
-    # the square root of 2; three layers and their backward pass several of these. u: 2^-9 / sqrt(3) for bf16, 2^-12 for fp16, 2^-4 for
-    # e4m3 and 2^-3 for the gradients in e5m2 (all over sqrt(3)), a 254th of the largest value of a row for int8.
+    # Largest relative error (2-norms) of output and gradients against fp32. Rounding an operand errs by u = 2^-9 (bf16), 2^-12 (fp16),
+    # 2^-5 (e4m3) or 2^-4 (e5m2: the gradients) over sqrt(3) in the mean, int8 by a 254th of the row's largest value over sqrt(3); a GEMM
+    # has two of these, the last gradient has seen six GEMMs. About twice what a CPU shows.
     tolerance: float
 
 
