@@ -19,8 +19,9 @@ namespace {
 namespace ag = torch::autograd;
 using formats::BlockShape;
 
-bool int_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t n, int64_t k) {
-  return x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector &&
+bool int_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t m, int64_t n, int64_t k, bool cpu) {
+  return (cpu || m > 16) &&  // CUDA's kernel wants more than 16 rows
+         x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector &&
          w.shape != BlockShape::vector && n % 8 == 0 && k % 8 == 0;
 }
 
@@ -35,7 +36,7 @@ bool scaled_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t m, int6
 at::Tensor product(const at::Tensor& x, const at::Tensor& w, const BlockFormat& fx, const BlockFormat& fw, Layer& layer,
                    OpRecord& record) {
   const int64_t m = x.size(0), k = x.size(1), n = w.size(0);
-  if (int_mm_takes(fx, fw, n, k)) {
+  if (int_mm_takes(fx, fw, m, n, k, x.is_cpu())) {
     auto qx = encode_aten(x, fx, -1), qw = encode_aten(w, fw, -1);
     at::Tensor sums = at::_int_mm(qx.codes.contiguous(), qw.codes.contiguous().t()).to(at::kFloat);
     return sums.mul_(qx.scales).mul_(qw.scales.dim() == 2 ? qw.scales.t() : qw.scales);
