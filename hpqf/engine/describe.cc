@@ -3,6 +3,7 @@
 #include <c10/util/Type.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -68,6 +69,12 @@ std::string_view short_name(std::string_view name) {
   return name;
 }
 
+// Tables of angles (RotaryEmbedding): bf16 angles are off by radians at position 2048. Learned ones are Embeddings.
+bool computes_positions(std::string_view class_name) {
+  constexpr std::array kWords = {"Rotary", "RoPE", "Rope", "Positional", "PositionEmbedding", "SinusoidalPosition"};
+  return std::ranges::any_of(kWords, [&](const char* w) { return class_name.find(w) != std::string_view::npos; });
+}
+
 std::string class_name(const torch::nn::Module& m) {
   std::string full = c10::demangle(typeid(m).name());
   if (auto at = full.find('<'); at != std::string::npos) full.resize(at);
@@ -102,6 +109,9 @@ ModelDescription describe(const torch::nn::Module& model) {
       facts.parameters += p.value().defined() ? p.value().numel() : 0;
       d.parameters.push_back({name, p.key(), p.value()});
     }
+    if (facts.kind == LayerKind::other && facts.parameters == 0 && m.children().empty() &&
+        computes_positions(facts.type))
+      facts.kind = LayerKind::position;
     d.facts.layers.push_back(std::move(facts));
   };
   add("", model);

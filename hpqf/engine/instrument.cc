@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "hpqf/engine/census.h"
 #include "hpqf/engine/rounding.h"
@@ -22,7 +23,8 @@ struct Followed {
   BlockFormat grad_format;
   int64_t axis;
   bool needs_a, needs_b;
-  double share;  // of the backward's FLOPs that one GEMM node stands for
+  double share;             // of the backward's FLOPs that one GEMM node stands for
+  int64_t rounding_ns = 0;  // spent on the gradient, not reported yet
 };
 
 // Autograd runs a node start to end on one thread, so the start time needs no more than a slot a thread; checkpointing
@@ -40,8 +42,7 @@ struct RoundGradient : ag::FunctionPreHook {
     const int64_t start = now_ns();
     ag::variable_list rounded = grads;
     rounded[output] = round_ste(grads[output], op->grad_format, op->axis, op->layer, plan::Role::output_grad);
-    // The rounding is part of what the low format costs in this backward.
-    emit_backward(*op->layer, op->record, op->needs_a, op->needs_b, now_ns() - start, 0);
+    op->rounding_ns += now_ns() - start;  // part of what the low format costs: reported with the product it feeds
     return rounded;
   }
 };
@@ -62,7 +63,8 @@ struct StopTimer : ag::FunctionPostHook {
     const int64_t elapsed = now_ns() - t_started.back();
     t_started.pop_back();
     leave_counted();
-    emit_backward(*op->layer, op->record, op->needs_a, op->needs_b, elapsed, op->share);
+    emit_backward(*op->layer, op->record, op->needs_a, op->needs_b, elapsed + std::exchange(op->rounding_ns, 0),
+                  op->share);
     return outputs;
   }
 };

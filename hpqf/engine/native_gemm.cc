@@ -4,6 +4,7 @@
 #include <ATen/ops/_scaled_mm.h>
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/mm.h>
+#include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "hpqf/base/error.h"
@@ -18,8 +19,9 @@ namespace {
 namespace ag = torch::autograd;
 using formats::BlockShape;
 
-bool int_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t n, int64_t k) {
-  return x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector &&
+bool int_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t m, int64_t n, int64_t k, bool cpu) {
+  return (cpu || m > 16) &&  // CUDA's kernel wants more than 16 rows
+         x.format == Format::int8 && w.format == Format::int8 && x.shape != BlockShape::vector &&
          w.shape != BlockShape::vector && n % 8 == 0 && k % 8 == 0;
 }
 
@@ -29,10 +31,12 @@ bool scaled_mm_takes(const BlockFormat& x, const BlockFormat& w, int64_t m, int6
          k % 16 == 0;
 }
 
-// x [M,K] @ w [N,K]^T in fp32, both operands encoded along K.
-at::Tensor product(const at::Tensor& x, const at::Tensor& w, const BlockFormat& fx, const BlockFormat& fw) {
+// x [M,K] @ w [N,K]^T in fp32, both operands encoded along K. `record` becomes that of what ran: the batch is the
+// contraction of the weight gradient, so a ragged last batch can be refused where the forward was not.
+at::Tensor product(const at::Tensor& x, const at::Tensor& w, const BlockFormat& fx, const BlockFormat& fw, Layer& layer,
+                   OpRecord& record) {
   const int64_t m = x.size(0), k = x.size(1), n = w.size(0);
-  if (int_mm_takes(fx, fw, n, k)) {
+  if (int_mm_takes(fx, fw, m, n, k, x.is_cpu())) {
     auto qx = encode_aten(x, fx, -1), qw = encode_aten(w, fw, -1);
     at::Tensor sums = at::_int_mm(qx.codes.contiguous(), qw.codes.contiguous().t()).to(at::kFloat);
     return sums.mul_(qx.scales).mul_(qw.scales.dim() == 2 ? qw.scales.t() : qw.scales);
@@ -42,6 +46,11 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& w, const BlockFormat& 
     return at::_scaled_mm(qx.codes.contiguous(), qw.codes.contiguous().t(), qx.scales, qw.scales, std::nullopt,
                           std::nullopt, at::kFloat);
   }
+  record.reason =
+      layer.runtime->intern(fmt::format("{}: takes no product of {}x{}x{} in {} x {}", record.implementation, m, n, k,
+                                        formats::to_string(fx), formats::to_string(fw)));
+  record.implementation = "emulated";
+  check_strict(layer, record, false);
   return at::mm(round_aten(x, fx, -1), round_aten(w, fw, -1).t());
 }
 
@@ -54,7 +63,7 @@ struct ScaledNode : ag::Function<ScaledNode> {
   static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& w, const at::Tensor& bias,
                             std::shared_ptr<ScaledPlan> plan) {
     at::Tensor x = a.reshape({-1, a.size(-1)});
-    at::Tensor y = product(x, w, plan->record.a, plan->record.b);
+    at::Tensor y = product(x, w, plan->record.a, plan->record.b, *plan->layer, plan->record);
     if (bias.defined()) y.add_(bias);
     ctx->save_for_backward({x, w});
     ctx->saved_data["bias"] = bias.defined();
@@ -81,13 +90,16 @@ struct ScaledNode : ag::Function<ScaledNode> {
     at::Tensor g = grads[0].reshape({-1, saved[1].size(0)});
     if (ctx->needs_input_grad(0)) {
       const int64_t start = now_ns();
-      da = product(g, saved[1].t().contiguous(), r.dgrad, r.b).reshape(ctx->saved_data["sizes"].toIntVector());
-      emit_backward(*plan.layer, r, true, false, now_ns() - start);
+      OpRecord ran = r;
+      da = product(g, saved[1].t().contiguous(), r.dgrad, r.b, *plan.layer, ran)
+               .reshape(ctx->saved_data["sizes"].toIntVector());
+      emit_backward(*plan.layer, ran, true, false, now_ns() - start);
     }
     if (ctx->needs_input_grad(1)) {
       const int64_t start = now_ns();
-      db = product(g.t().contiguous(), saved[0].t().contiguous(), r.wgrad, r.a);
-      emit_backward(*plan.layer, r, false, true, now_ns() - start);
+      OpRecord ran = r;
+      db = product(g.t().contiguous(), saved[0].t().contiguous(), r.wgrad, r.a, *plan.layer, ran);
+      emit_backward(*plan.layer, ran, false, true, now_ns() - start);
     }
     if (ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2)) dbias = g.sum(0);
     return {da, db, dbias, at::Tensor()};

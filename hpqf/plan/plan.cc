@@ -15,7 +15,7 @@ constexpr const char* kAskedReason = "asked by the user";
 
 bool stays_fp32(LayerKind kind) {
   return kind == LayerKind::norm || kind == LayerKind::softmax || kind == LayerKind::loss ||
-         kind == LayerKind::activation;
+         kind == LayerKind::activation || kind == LayerKind::position;
 }
 
 void check_rule(const Rule& rule, size_t index) {

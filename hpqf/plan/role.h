@@ -29,6 +29,8 @@ enum class LayerKind : uint8_t {
   softmax,
   loss,
   activation,
+  position,  // computes positions or rotary tables: exact angles, whatever the plan
+  position,
   other
 };
 HPQF_API const char* name(LayerKind kind);

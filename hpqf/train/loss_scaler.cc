@@ -61,7 +61,10 @@ std::string GradientHealth::text() const {
   if (finite) return "";
   const std::string where = layer.empty() ? std::string("the model") : "layer " + layer;
   std::string text = fmt::format("{}: non-finite values in the gradient of {}", where, parameter);
-  if (layers.size() > 1) text += fmt::format(" and of {} layers before it", layers.size() - 1);
+  if (layers.size() > 1) {
+    const size_t others = layers.size() - 1;
+    text += fmt::format(" and of {} layer{} before it", others, others == 1 ? "" : "s");
+  }
   return text + fmt::format(" ({} values)", nonfinite);
 }
 

@@ -90,11 +90,19 @@ void bind_policies(py::module_& m) {
       .def_readonly("format", &CastObservation::format)
       .def_readonly("elements", &CastObservation::elements)
       .def_readonly("nonfinite_in", &CastObservation::nonfinite_in)
-      .def_readonly("overflow", &CastObservation::overflow);
+      .def_readonly("overflow", &CastObservation::overflow)
+      .def(py::pickle(   // ranks exchange them
+          [](const CastObservation& c) {
+            return py::make_tuple(c.layer, int(c.role), c.format, c.elements, c.nonfinite_in, c.overflow);
+          },
+          [](const py::tuple& t) {
+            return CastObservation{t[0].cast<std::string>(), static_cast<plan::Role>(t[1].cast<int>()), t[2].cast<std::string>(),
+                                   t[3].cast<int64_t>(), t[4].cast<int64_t>(), t[5].cast<int64_t>()};
+          }));
   py::class_<Observations>(m, "Observations")
       .def_readonly("step", &Observations::step)
       .def_readwrite("skipped", &Observations::skipped)
-      .def_readonly("casts", &Observations::casts)
+      .def_readwrite("casts", &Observations::casts)
       .def_readwrite("nonfinite_gradients", &Observations::nonfinite_gradients);
   bind_loss_scale(m);
   bind_fallback(m);

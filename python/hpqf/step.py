@@ -32,6 +32,7 @@ class TrainStep:
         begin, self.step = time.perf_counter(), self.step + 1
         lr, scale = self.optimizer.param_groups[0]["lr"], self.scaler.loss_scale
         plan = self.attachment.runtime.plan
+        census = _C.OpCensus() if self.step % 500 == 3 else None   # times what the engine does not count, now and then
         loss, samples = self._forward_backward(window)
         norm = self._clip()
         status = self.scaler.step(self.optimizer)
@@ -43,6 +44,8 @@ class TrainStep:
         self.optimizer.zero_grad(set_to_none=True)
         seconds = time.perf_counter() - begin
         self.audit.add_step(seconds)
+        if census is not None:
+            census.finish(self.audit)
         return StepResult(self.step, epoch, status.applied, status.cause, loss, scale, float(lr), norm, samples, seconds,
                           plan.epoch, changes)
 
@@ -70,8 +73,20 @@ class TrainStep:
         """The plan for the next step: a layer whose format overflowed leaves that format."""
         seen = self.audit.take_observations(self.step)
         seen.skipped, seen.nonfinite_gradients = not status.applied, status.nonfinite_layers
+        self._agree(seen)
         decision = _C.fallback_react(plan, self.fallback, seen, self.rules)
         self.fallback = decision.state
         if decision.reasons:
             self.attachment.runtime.apply(decision.plan)
         return decision.reasons
+
+    def _agree(self, seen) -> None:
+        """Ranks of one DDP model skip together (its all-reduce carries the NaN), but the cast that overflowed may be one
+        rank's alone. In a skipped step all of them see what any saw, in rank order, so that their plans stay equal."""
+        if not seen.skipped or not isinstance(self.model, torch.nn.parallel.DistributedDataParallel):
+            return
+        group = self.model.process_group
+        everywhere = [None] * torch.distributed.get_world_size(group)
+        torch.distributed.all_gather_object(everywhere, (seen.casts, seen.nonfinite_gradients), group=group)
+        seen.casts = [cast for casts, _ in everywhere for cast in casts]
+        seen.nonfinite_gradients = list(dict.fromkeys(name for _, names in everywhere for name in names))
