@@ -79,9 +79,14 @@ class LossScaler:
 
     def step(self, optimizer, *args, **kwargs) -> StepStatus:
         """optimizer.step(*args, **kwargs), unless a gradient is not finite or there is none."""
+        closure = kwargs.get("closure", args[0] if args else None)
+        if closure is not None and self._options.enabled:
+            # It would compute its gradients after the check, and hand them to the optimizer as scaled as they came.
+            raise Error("LossScaler.step with a closure", "step(optimizer) after scaler.scale(loss).backward()",
+                        "leave the closure out, or use LossScaler(enabled=False) for optimizers that need one (LBFGS)")
         health = self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
-        if health.gradients == 0:
+        if health.gradients == 0 and closure is None:
             return StepStatus(False, "no parameter of the optimizer has a gradient")
         if not health.finite:
             return StepStatus(False, str(health), health.layers)

@@ -1,4 +1,6 @@
 """What users may give the trainer, checked at the door."""
+import inspect
+
 import torch
 
 from . import _C
@@ -47,6 +49,10 @@ def optimizer_of(model, optimizer, lr):
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise Error(f"optimizer {type(optimizer).__name__}", "a torch.optim.Optimizer, or a function from parameters to one",
                     "e.g. torch.optim.SGD(model.parameters(), lr=0.1)")
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is closure.empty:
+        raise Error(f"{type(optimizer).__name__}, whose step needs a closure", "optimizers that step on gradients already computed",
+                    "use it in your own loop inside hpqf.precision(...), with LossScaler(enabled=False)")
     own = {id(p) for p in model.parameters()}
     if not any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
         raise Error("an optimizer that holds no parameter of the model", "one made from this model's parameters",
