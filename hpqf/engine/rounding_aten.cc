@@ -6,10 +6,14 @@
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/div.h>
-#include <ATen/ops/exp2.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/frexp.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/ldexp.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/round.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/where.h>
 
 #include <limits>
@@ -58,7 +62,10 @@ at::Tensor round_elements(const at::Tensor& t, Format f) {
 at::Tensor scale_of(const at::Tensor& amax, const BlockFormat& format) {
   const float largest = formats::info(format.format).largest;
   at::Tensor s = amax.div(largest).clamp_min(std::numeric_limits<float>::min());
-  if (format.scale == formats::ScaleType::pow2) s = s.log2().ceil().exp2();
+  if (format.scale == formats::ScaleType::pow2) {  // up to the next power of two, exactly: log2 would round near them
+    auto [fraction, exponent] = at::frexp(s);
+    s = at::ldexp(at::ones_like(s), exponent.sub(fraction.eq(0.5).to(exponent.scalar_type())));
+  }
   return at::where(amax.isfinite(), s, std::numeric_limits<float>::quiet_NaN());
 }
 

@@ -46,8 +46,8 @@ TEST_F(Rounding, BfloatAndHalfAgreeWithTorchCasts) {
 // Kernels and ATen arithmetic are two writings of one definition.
 TEST_F(Rounding, EveryFormatAgreesWithAtenArithmetic) {
   at::Tensor x = at::randn({3, 40, 5, 7}).mul_(3);
-  for (const char* text :
-       {"tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8", "int8[row]", "int8[tensor]", "int4", "int12", "int16"})
+  for (const char* text : {"tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int8", "int8[row]", "int8[tensor]", "int4",
+                           "int12", "int16", "int8[1x64,pow2]", "fp8_e4m3[row,pow2]"})
     for (int64_t axis : {1, 3}) {
       const auto format = formats::parse_block_format(text);
       at::Tensor ours = round(x, format, axis, layer(), plan::Role::input), aten = round_aten(x, format, axis);

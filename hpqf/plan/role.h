@@ -30,7 +30,6 @@ enum class LayerKind : uint8_t {
   loss,
   activation,
   position,  // computes positions or rotary tables: exact angles, whatever the plan
-  position,
   other
 };
 HPQF_API const char* name(LayerKind kind);
