@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "apps/hpqf/out_folder.h"
 #include "apps/hpqf/plan_files.h"
@@ -138,33 +140,31 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const train::LossFn loss = [&](const at::Tensor& output, const at::Tensor& target) {
     return models::loss(entry.task, output, target);
   };
-  const int64_t steps = total_steps(c, training.batches());
+  const auto write_config = [&] { base::atomic_write(folder.file("config.json"), to_json(c)); };
 
-  const auto ask = [&](Progress& progress) {
-    return TrainOptions{
+  model.module->train();
+  TrainSummary summary;
+  {
+    Progress progress(progress_style(c.quiet), total_steps(c, training.batches()));
+    bool started = false;
+    TrainOptions options{
         .epochs = c.epochs,
         .steps = c.steps,
         .optimizer_spec = {.name = c.optimizer, .lr = c.lr, .momentum = c.momentum, .weight_decay = c.weight_decay},
         .schedule = {.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup},
         .out_dir = c.out,
         .checkpoint_every = c.checkpoint_every,
-        .resume = c.resume,
-        .on_step = [&](const StepResult& result) {
-          folder.keep();
-          for (const std::string& change : result.changes) {
-            progress.note(fmt::format("step {}: {}", result.step, change));
-          }
-          progress.step(result);
-        }};
-  };
-  model.module->train();
-  TrainSummary summary;
-  {
-    Progress progress(progress_style(c.quiet), steps);
-    TrainOptions options = ask(progress);
-    // Before the first step, so that a run killed at any time can be resumed from its folder alone.
+        .resume = c.resume};
+    options.on_step = [&](const StepResult& result) {
+      if (!started && c.resume) write_config();  // not earlier: a resume that is refused changes nothing
+      started = true;
+      folder.keep();
+      for (const std::string& change : result.changes) progress.note(fmt::format("step {}: {}", result.step, change));
+      progress.step(result);
+    };
+    // A new run's before the first step: killed at any time, it can be resumed from its folder alone.
     folder.create();
-    base::atomic_write(folder.file("config.json"), to_json(c));
+    if (!c.resume) write_config();
     const StopSignal on_signal(trainer);
     summary = trainer.train(training, loss, std::move(options));
   }
