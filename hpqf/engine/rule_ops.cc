@@ -1,11 +1,15 @@
-// Ops that compute in fp32 whatever the plan says: softmax, norms, losses. 16-bit arguments (from a user's autocast, or
-// a model's own) are cast up for the op; norms and softmax hand back the input's type, losses stay fp32.
+// Ops that compute in fp32 whatever the plan says: softmax, norms, losses, distances, matrix functions. 16-bit
+// arguments (from a user's autocast, or a model's own) are cast up for the op; norms and softmax hand back the input's
+// type, losses stay fp32.
 #include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
 #include <ATen/ops/batch_norm_ops.h>
 #include <ATen/ops/binary_cross_entropy_ops.h>
 #include <ATen/ops/binary_cross_entropy_with_logits_ops.h>
+#include <ATen/ops/cdist_ops.h>
+#include <ATen/ops/corrcoef_ops.h>
 #include <ATen/ops/cosine_embedding_loss_ops.h>
+#include <ATen/ops/cov_ops.h>
 #include <ATen/ops/cross_entropy_loss_ops.h>
 #include <ATen/ops/ctc_loss_ops.h>
 #include <ATen/ops/group_norm_ops.h>
@@ -15,8 +19,11 @@
 #include <ATen/ops/kl_div_ops.h>
 #include <ATen/ops/l1_loss_ops.h>
 #include <ATen/ops/layer_norm_ops.h>
+#include <ATen/ops/linalg_matrix_exp_ops.h>
+#include <ATen/ops/linalg_matrix_power_ops.h>
 #include <ATen/ops/log_softmax_ops.h>
 #include <ATen/ops/margin_ranking_loss_ops.h>
+#include <ATen/ops/matrix_exp_ops.h>
 #include <ATen/ops/mse_loss_ops.h>
 #include <ATen/ops/nll_loss_nd_ops.h>
 #include <ATen/ops/poisson_nll_loss_ops.h>
@@ -102,6 +109,9 @@ void register_rule_ops(torch::Library& aten) {
   using namespace at::_ops;  // NOLINT: only names of op structs
   intercept_rules<Result::input_type, softmax_int, log_softmax_int, layer_norm, group_norm, rms_norm>(aten);
   intercept_rules<Result::as_torch_does, batch_norm, instance_norm>(aten);
+  // Products inside these cancel (distances of near points, covariances) or compound (powers): torch's autocast keeps
+  // such ops in fp32 too.
+  intercept_rules<Result::fp32, cdist, cov, corrcoef, matrix_exp, linalg_matrix_exp, linalg_matrix_power>(aten);
   intercept_rules<Result::fp32, cross_entropy_loss, nll_loss_nd, mse_loss, l1_loss, smooth_l1_loss, huber_loss, kl_div,
                   binary_cross_entropy, binary_cross_entropy_with_logits, soft_margin_loss, poisson_nll_loss,
                   hinge_embedding_loss, margin_ranking_loss, triplet_margin_loss, cosine_embedding_loss,
