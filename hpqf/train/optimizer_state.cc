@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/util/Type.h>
 #include <fmt/format.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
@@ -106,10 +107,17 @@ std::vector<Owned> owned(const optim::Optimizer& optimizer, const std::vector<La
 }
 
 std::string archive_bytes(const optim::Optimizer& optimizer) {
-  torch::serialize::OutputArchive archive;
-  optimizer.save(archive);
   std::ostringstream stream;
-  archive.save_to(stream);
+  try {
+    torch::serialize::OutputArchive archive;
+    optimizer.save(archive);
+    archive.save_to(stream);
+  } catch (const std::exception& e) {  // e.g. L-BFGS in torch 2.13, whose history holds undefined tensors
+    throw Error(
+        fmt::format("to save the state of an optimizer of class {}", c10::demangle(typeid(optimizer).name())),
+        fmt::format("SGD, Adam, AdamW, RMSprop, Adagrad, or what torch::serialize can save (it says: {})", e.what()),
+        "use one of these, or train without checkpoints");
+  }
   return std::move(stream).str();
 }
 

@@ -139,8 +139,7 @@ const at::Tensor* TensorFile::find(std::string_view name) const {
 
 void write_tensor_file(const std::string& path, const TensorFile& file) {
   Json header = Json::object(), sums = Json::object();
-  Json& metadata = header["__metadata__"] = Json::object();
-  for (const auto& [key, value] : file.metadata) metadata[key] = value;
+  header["__metadata__"] = Json::object();  // first in the file
   std::vector<at::Tensor> data;
   size_t offset = 0;
   for (const NamedTensor& t : file.tensors) {
@@ -154,6 +153,9 @@ void write_tensor_file(const std::string& path, const TensorFile& file) {
     sums[t.name] = crc_text(bytes);
     offset += bytes.size();
   }
+  // Only now: an ordered object keeps its values in a vector, which moves while it grows.
+  Json& metadata = header["__metadata__"];
+  for (const auto& [key, value] : file.metadata) metadata[key] = value;
   metadata["crc32"] = sums.dump();
   metadata["header_crc32"] = kNoSum;
 

@@ -18,7 +18,7 @@ struct NamedTensor {
 
 // Any safetensors reader opens these files; the checksums are strings in "__metadata__": "crc32" holds a JSON object of
 // one CRC-32 per tensor, "header_crc32" that of the header with its own eight digits taken as zeros.
-struct TensorFile {
+struct HPQF_API TensorFile {
   std::map<std::string, std::string> metadata;  // schema, version and what else the writer wants; not the checksums
   std::vector<NamedTensor> tensors;             // written in this order
   const at::Tensor* find(std::string_view name) const;
