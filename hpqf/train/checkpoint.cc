@@ -87,7 +87,10 @@ struct Loaded {
 };
 
 Loaded load(const std::string& path) {
-  Loaded out{.snapshot = {}, .optimizer = {}, .file = read_tensor_file(path, kSchema, kVersion)};
+  // GCC 12 destroys members that were never made when an aggregate's initialiser throws: first the object, then the
+  // file.
+  Loaded out;
+  out.file = read_tensor_file(path, kSchema, kVersion);
   Snapshot& s = out.snapshot;
   const auto place = [&](const char* what) { return path + ": " + what; };
   const Json state = plan::parse_json(metadata(out.file, "state", path), place("state"));
