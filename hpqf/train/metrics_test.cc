@@ -1,0 +1,78 @@
+#include "hpqf/train/metrics.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "hpqf/base/file.h"
+#include "hpqf/train/fixtures_test.h"
+
+namespace hpqf::train {
+namespace {
+
+StepResult step(int64_t n) {
+  return {.step = n,
+          .epoch = 1,
+          .applied = true,
+          .loss = 0.1,
+          .loss_scale = 65536,
+          .lr = 0.01,
+          .samples = 8,
+          .seconds = 0.5};
+}
+
+std::vector<int64_t> steps_in(const std::string& path) {
+  std::vector<int64_t> steps;
+  std::istringstream content(base::read_file(path));
+  for (std::string line; std::getline(content, line);)
+    steps.push_back(nlohmann::json::parse(line)["step"].get<int64_t>());
+  return steps;
+}
+
+TEST(Metrics, OneJsonObjectALine) {
+  StepResult r = step(3);
+  const nlohmann::json applied = nlohmann::json::parse(metrics_line(r));
+  EXPECT_EQ(applied["loss"].get<double>(), 0.1);  // to the last bit
+  EXPECT_EQ(applied["skipped"], false);
+  EXPECT_EQ(applied["samples_per_second"], 16.0);
+  EXPECT_FALSE(applied.contains("cause"));
+  EXPECT_FALSE(applied.contains("grad_norm"));
+  r.applied = false;
+  r.loss = std::nan("");
+  r.grad_norm = -std::numeric_limits<double>::infinity();
+  r.cause = "layer a: \"quoted\"\n and \xff not UTF-8";
+  const std::string line = metrics_line(r);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const nlohmann::json skipped = nlohmann::json::parse(line);
+  EXPECT_TRUE(skipped["loss"].is_null());
+  EXPECT_EQ(skipped["loss_text"], "nan");
+  EXPECT_EQ(skipped["grad_norm_text"], "-inf");
+  EXPECT_EQ(skipped["skipped"], true);
+}
+
+TEST(Metrics, OnDiskBeforeTheWriterEnds) {
+  const Folder folder;
+  MetricsWriter writer(folder / "m", 0);
+  writer.write(step(1));
+  writer.write(step(2));
+  EXPECT_EQ(steps_in(folder / "m"), (std::vector<int64_t>{1, 2}));
+}
+
+TEST(Metrics, ResumeDropsLaterAndTornLines) {
+  const Folder folder;
+  for (int64_t n = 1; n <= 5; ++n) {
+    MetricsWriter(folder / "m", n - 1).write(step(n));  // n - 1 == 0 starts anew
+  }
+  const std::string whole = base::read_file(folder / "m");
+  base::atomic_write(folder / "m", whole + whole.substr(0, 20));
+  MetricsWriter(folder / "m", 3).write(step(4));
+  EXPECT_EQ(steps_in(folder / "m"), (std::vector<int64_t>{1, 2, 3, 4}));
+  MetricsWriter(folder / "m", 9);
+  EXPECT_EQ(steps_in(folder / "m"), (std::vector<int64_t>{1, 2, 3, 4}));
+  MetricsWriter(folder / "m", 0);
+  EXPECT_TRUE(steps_in(folder / "m").empty());
+  EXPECT_ERROR(MetricsWriter(folder / "no/m", 0), "no/m");
+}
+
+}  // namespace
+}  // namespace hpqf::train
