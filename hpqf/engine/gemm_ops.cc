@@ -1,13 +1,17 @@
 // Kernels of the linear family, attention and embedding.
 #include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
+#include <ATen/ops/addbmm_ops.h>
 #include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/addmv_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
+#include <ATen/ops/dot_ops.h>
 #include <ATen/ops/embedding_ops.h>
 #include <ATen/ops/linear_ops.h>
 #include <ATen/ops/matmul_ops.h>
 #include <ATen/ops/mm_ops.h>
+#include <ATen/ops/mv_ops.h>
 #include <ATen/ops/scaled_dot_product_attention_ops.h>
 
 #include "hpqf/engine/ops.h"
@@ -99,6 +103,12 @@ Tensor run_product(std::string_view op, const Tensor& a, const Tensor& b, Torch 
 Tensor run_matmul(const Tensor& a, const Tensor& b) {
   return run_product("matmul", a, b, [](const Tensor& x, const Tensor& y) { return matmul::call(x, y); });
 }
+Tensor run_mv(const Tensor& a, const Tensor& b) {
+  return run_product("mv", a, b, [](const Tensor& x, const Tensor& y) { return mv::call(x, y); });
+}
+Tensor run_dot(const Tensor& a, const Tensor& b) {
+  return run_product("dot", a, b, [](const Tensor& x, const Tensor& y) { return dot::call(x, y); });
+}
 Tensor run_mm(const Tensor& a, const Tensor& b) {
   return run_product("mm", a, b, [](const Tensor& x, const Tensor& y) { return mm::call(x, y); });
 }
@@ -120,7 +130,7 @@ Tensor run_added(std::string_view op, const Tensor& c, const Tensor& a, const Te
                    .b = b,
                    .bias = plain ? OptTensor(c) : std::nullopt,
                    .axis_a = -1,
-                   .axis_b = -2,
+                   .axis_b = b.dim() >= 2 ? -2 : -1,
                    .axis_y = -1,
                    .b_is_weight = is_parameter(b),
                    .is_linear = plain && is_parameter(b),
@@ -139,6 +149,13 @@ Tensor run_addmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Sc
 }
 Tensor run_baddbmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
   return run_added<baddbmm>("baddbmm", c, a, b, beta, alpha);
+}
+
+Tensor run_addmv(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  return run_added<addmv>("addmv", c, a, b, beta, alpha);
+}
+Tensor run_addbmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  return run_added<addbmm>("addbmm", c, a, b, beta, alpha);
 }
 
 // Both products of attention on rounded q, k, v; the probabilities between them stay fp32 (softmax rule), so torch's
@@ -214,6 +231,10 @@ void register_gemm_ops(torch::Library& aten) {
   intercept<bmm>(aten, run_bmm);
   intercept<addmm>(aten, run_addmm);
   intercept<baddbmm>(aten, run_baddbmm);
+  intercept<mv>(aten, run_mv);
+  intercept<dot>(aten, run_dot);
+  intercept<addmv>(aten, run_addmv);
+  intercept<addbmm>(aten, run_addbmm);
   intercept<scaled_dot_product_attention>(aten, run_attention);
   intercept<embedding>(aten, run_embedding);
 }
