@@ -30,19 +30,23 @@ std::mutex g_mutex;
 std::unordered_map<std::string, Tally> g_tally;
 
 struct Started : at::ObserverContext {
-  int64_t start = 0;  // 0: not an outermost uncounted op
+  int64_t start = 0;         // 0: not an outermost uncounted op
+  bool transparent = false;  // the engine's frame around an autograd node: what runs inside is what counts
 };
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction&) {
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
   auto context = std::make_unique<Started>();
+  context->transparent = std::string_view(fn.name()).starts_with("autograd::");
+  if (context->transparent) return context;
   if (t_depth++ == 0 && t_counted == 0) context->start = now_ns();
   return context;
 }
 
 void on_end(const at::RecordFunction& fn, at::ObserverContext* context) {
-  --t_depth;
   const auto* started = static_cast<Started*>(context);
-  if (!started || started->start == 0) return;
+  if (!started || started->transparent) return;
+  --t_depth;
+  if (started->start == 0) return;
   const int64_t elapsed = now_ns() - started->start;
   const std::string name = fn.name();
   if (counted_names().contains(name)) return;
