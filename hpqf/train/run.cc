@@ -145,17 +145,18 @@ void Run::after_step(StepResult result) {
 
 void Run::checkpoint() {
   if (checkpointed_step_ == step_->counters.step) return;
-  summary_.checkpoint = folder_->checkpoints().save({.counters = step_->counters,
-                                                     .position = parts_.loader.state(),
-                                                     .loss_scale = parts_.scaler.state(),
-                                                     .fallback = step_->fallback,
-                                                     .plan = parts_.runtime.plan(),
-                                                     .requested = parts_.requested,
-                                                     .schedule = schedule_,
-                                                     .base_lr = base_lr_,
-                                                     .generator = generator_state(),
-                                                     .epoch_generator = epoch_generator_},
-                                                    *parts_.module, *parts_.train_options.optimizer);
+  Snapshot snapshot;
+  snapshot.counters = step_->counters;
+  snapshot.position = parts_.loader.state();
+  snapshot.loss_scale = parts_.scaler.state();
+  snapshot.fallback = step_->fallback;
+  snapshot.plan = parts_.runtime.plan();
+  snapshot.requested = parts_.requested;
+  snapshot.schedule = schedule_;
+  snapshot.base_lr = base_lr_;
+  snapshot.generator = generator_state();
+  snapshot.epoch_generator = epoch_generator_;
+  summary_.checkpoint = folder_->checkpoints().save(snapshot, *parts_.module, *parts_.train_options.optimizer);
   checkpointed_step_ = step_->counters.step;
 }
 
