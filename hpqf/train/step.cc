@@ -18,8 +18,8 @@
 namespace hpqf::train {
 namespace {
 
-// Steps on which ops the engine does not count are timed: the third, when caches are warm, and one in 500 after it. A census
-// costs about 0.2 us an op.
+// Steps on which ops the engine does not count are timed: the third, when caches are warm, and one in 500 after it. A
+// census costs about 0.2 us an op.
 constexpr int64_t kCensusEvery = 500, kCensusFirst = 2;
 
 // torch's own text for a batch that batch norm cannot train on.
