@@ -77,9 +77,10 @@ LayerFacts read_layer(const Json& json, std::string_view where, size_t index) {
   const std::string kind = layer.text("kind");
   const auto found = find_layer_kind(kind);
   if (!found)
-    throw Error(fmt::format("{}, key \"kind\": \"{}\"", layer.place(), kind),
-                "linear, conv, conv_transpose, rnn, embedding, attention, norm, softmax, loss, activation, position, other",
-                "correct the kind, or remove \"layers\": it is only a copy for readers");
+    throw Error(
+        fmt::format("{}, key \"kind\": \"{}\"", layer.place(), kind),
+        "linear, conv, conv_transpose, rnn, embedding, attention, norm, softmax, loss, activation, position, other",
+        "correct the kind, or remove \"layers\": it is only a copy for readers");
   facts.kind = *found;
   facts.parameters = layer.integer("parameters", 0);
   return facts;

@@ -9,7 +9,7 @@ constexpr std::array<const char*, kRoleCount> kRoleNames = {"weight", "input",  
                                                             "saved",  "master", "state",       "wire"};
 
 constexpr std::array kKindNames = {"linear", "conv",    "conv_transpose", "rnn",        "embedding", "attention",
-                                   "norm",   "softmax", "loss",           "activation", "position", "other"};
+                                   "norm",   "softmax", "loss",           "activation", "position",  "other"};
 static_assert(kKindNames.size() == static_cast<size_t>(LayerKind::other) + 1);
 
 }  // namespace

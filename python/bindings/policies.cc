@@ -91,13 +91,14 @@ void bind_policies(py::module_& m) {
       .def_readonly("elements", &CastObservation::elements)
       .def_readonly("nonfinite_in", &CastObservation::nonfinite_in)
       .def_readonly("overflow", &CastObservation::overflow)
-      .def(py::pickle(   // ranks exchange them
+      .def(py::pickle(  // ranks exchange them
           [](const CastObservation& c) {
             return py::make_tuple(c.layer, int(c.role), c.format, c.elements, c.nonfinite_in, c.overflow);
           },
           [](const py::tuple& t) {
-            return CastObservation{t[0].cast<std::string>(), static_cast<plan::Role>(t[1].cast<int>()), t[2].cast<std::string>(),
-                                   t[3].cast<int64_t>(), t[4].cast<int64_t>(), t[5].cast<int64_t>()};
+            return CastObservation{t[0].cast<std::string>(), static_cast<plan::Role>(t[1].cast<int>()),
+                                   t[2].cast<std::string>(), t[3].cast<int64_t>(),
+                                   t[4].cast<int64_t>(),     t[5].cast<int64_t>()};
           }));
   py::class_<Observations>(m, "Observations")
       .def_readonly("step", &Observations::step)
