@@ -12,7 +12,9 @@ class HPQF_API Error : public std::runtime_error {
  public:
   Error(std::string asked, std::string allowed, std::string todo)
       : std::runtime_error("asked:   " + asked + "\nallowed: " + allowed + "\nto do:   " + todo),
-        asked_(std::move(asked)), allowed_(std::move(allowed)), todo_(std::move(todo)) {}
+        asked_(std::move(asked)),
+        allowed_(std::move(allowed)),
+        todo_(std::move(todo)) {}
   const std::string& asked() const { return asked_; }
   const std::string& allowed() const { return allowed_; }
   const std::string& todo() const { return todo_; }

@@ -47,7 +47,8 @@ std::string rules_text(const PrecisionPlan& plan) {
     table.add(std::move(cells));
   }
   return table.text() +
-         "\nthe first rule that matches a layer wins; norms, softmax, losses, activations and positions stay in fp32\n" +
+         "\nthe first rule that matches a layer wins; norms, softmax, losses, activations and positions stay in "
+         "fp32\n" +
          kOtherRoles + notes.text();
 }
 
