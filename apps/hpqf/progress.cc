@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -21,7 +22,7 @@ std::size_t terminal_width() {
 }
 
 std::string bar(double fraction) {
-  constexpr int kCells = 20;
+  constexpr int kCells = 10;
   const int full = static_cast<int>(fraction * kCells);
   return fmt::format("[{}{}]", std::string(full, '#'), std::string(kCells - full, '.'));
 }
@@ -43,14 +44,18 @@ Progress::Progress(ProgressStyle style, int64_t total_steps)
     : style_(style), total_(total_steps), begin_ns_(base::steady_ns()) {}
 
 std::string Progress::line(const train::StepResult& r) const {
-  const double done = total_ > 0 ? std::min(1.0, static_cast<double>(r.step) / total_) : 0;
   const double elapsed = static_cast<double>(base::steady_ns() - begin_ns_) * 1e-9;
   const double per_step = elapsed / static_cast<double>(r.step - first_ + 1);
-  std::string text = style_ == ProgressStyle::live ? bar(done) + " " : "";
-  text += fmt::format("step {}/{}  loss {:.4f}  {:.0f} samples/s", r.step, total_, loss_, rate_);
-  if (r.loss_scale != 1) text += fmt::format("  loss scale {:g}", r.loss_scale);
+  std::string text = fmt::format("step {}/{}  loss {:.4f}  {:.0f} samples/s", r.step, total_, loss_, rate_);
+  if (r.loss_scale != 1) text += fmt::format("  scale {:g}", r.loss_scale);
   if (skipped_ > 0) text += fmt::format("  skipped {}", skipped_);
   text += fmt::format("  ETA {}", clock_text(per_step * static_cast<double>(std::max<int64_t>(total_ - r.step, 0))));
+  if (style_ == ProgressStyle::plain) return text;
+  // What does not fit on one line cannot be redrawn: the bar goes first, then the end.
+  const std::size_t room = terminal_width() - 1;
+  const double done = total_ > 0 ? std::min(1.0, static_cast<double>(r.step) / static_cast<double>(total_)) : 0;
+  if (const std::string with_bar = bar(done) + " " + text; with_bar.size() <= room) return with_bar;
+  text.resize(std::min(text.size(), room));
   return text;
 }
 
@@ -71,12 +76,10 @@ void Progress::step(const train::StepResult& r) {
 void Progress::draw() {
   drawn_ns_ = base::steady_ns();
   drawn_step_ = last_.step;
-  std::string text = line(last_);
   if (style_ == ProgressStyle::live) {
-    text.resize(std::min(text.size(), terminal_width() - 1));
-    fmt::print(stderr, "\r{}\x1b[K", text);
+    fmt::print(stderr, "\r{}\x1b[K", line(last_));
   } else {
-    fmt::print(stderr, "{}\n", text);
+    fmt::print(stderr, "{}\n", line(last_));
   }
   std::fflush(stderr);
 }

@@ -129,8 +129,11 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const ModelHandle handle{model.module, model.forward};
   const plan::ModelFacts facts = engine::describe(*model.module).facts;
 
-  MixedPrecisionTrainer trainer(handle, {.plan = make_plan(c, plan_given, facts),
-                                         .loss_scale = loss_scale(c.loss_scale),
+  const PrecisionPlan plan = make_plan(c, plan_given, facts);
+  const std::optional<plan::LossScaleOptions> scale = loss_scale(c.loss_scale);
+  const train::Schedule schedule{.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup};
+  MixedPrecisionTrainer trainer(handle, {.plan = plan,
+                                         .loss_scale = scale,
                                          .max_grad_norm = c.clip,
                                          .accumulate_steps = c.accumulate,
                                          .strict = strict(c.strict),
@@ -151,7 +154,7 @@ int run_training(const TrainConfig& c, bool plan_given) {
         .epochs = c.epochs,
         .steps = c.steps,
         .optimizer_spec = {.name = c.optimizer, .lr = c.lr, .momentum = c.momentum, .weight_decay = c.weight_decay},
-        .schedule = {.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup},
+        .schedule = schedule,
         .out_dir = c.out,
         .checkpoint_every = c.checkpoint_every,
         .resume = c.resume};
