@@ -47,8 +47,7 @@ std::string Progress::line(const train::StepResult& r) const {
   const double elapsed = static_cast<double>(base::steady_ns() - begin_ns_) * 1e-9;
   const double per_step = elapsed / static_cast<double>(r.step - first_ + 1);
   std::string text = fmt::format("step {}/{}  loss {:.4f}  {:.0f} samples/s", r.step, total_, loss_, rate_);
-  if (r.loss_scale != 1) text += fmt::format("  scale {:g}", r.loss_scale);
-  if (skipped_ > 0) text += fmt::format("  skipped {}", skipped_);
+  text += fmt::format("  scale {:g}  skipped {}", r.loss_scale, skipped_);
   text += fmt::format("  ETA {}", clock_text(per_step * static_cast<double>(std::max<int64_t>(total_ - r.step, 0))));
   if (style_ == ProgressStyle::plain) return text;
   // What does not fit on one line cannot be redrawn: the bar goes first, then the end.
