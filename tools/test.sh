@@ -20,7 +20,8 @@ pip_install() {
   local target=$root/build/pip
   rm -rf "$target"
   CMAKE_BUILD_PARALLEL_LEVEL=$(jobs) "$python" -m pip install "$root" --no-build-isolation --no-deps --target "$target" \
-    --config-settings=build-dir="$root/build/wheel" --disable-pip-version-check --quiet || return
+    --config-settings=build-dir="$root/build/wheel" --config-settings=cmake.define.CMAKE_CXX_COMPILER=c++ \
+    --disable-pip-version-check --quiet || return   # c++, as in build/release: ccache then has every object already
   (cd / && PYTHONPATH=$target "$python" "$root/tools/package_smoke.py" "$target")
 }
 
