@@ -29,6 +29,8 @@ bool glob(std::string_view pattern, std::string_view text) {
 
 bool matches(std::string_view pattern, std::string_view layer) {
   if (pattern.starts_with('=')) return pattern.substr(1) == layer;
+  // "head.*" is written for "head and what is in it": when head is a leaf there is nothing else it could mean.
+  if (pattern.ends_with(".*")) pattern.remove_suffix(2);
   if (glob(pattern, layer)) return true;
   // Everything below a layer that matches: try every ancestor of `layer`.
   for (size_t dot = layer.find('.'); dot != std::string_view::npos; dot = layer.find('.', dot + 1))

@@ -41,7 +41,8 @@ HPQF_API void check(const LayerPrecision& precision, std::string_view where);
 // all else fp32. Error for anything else; "auto" is no format (what chooses formats needs the model).
 HPQF_API LayerPrecision uniform_precision(std::string_view format, std::string reason = "");
 
-// "conv1" matches that layer and everything below it ("conv1.*"); "*" matches any run of characters, dots too; "?" one.
+// "conv1" matches that layer and everything below it, and so does "conv1.*"; "*" matches any run of characters, dots
+// too; "?" one.
 // "=conv1" matches that layer alone, character by character ("=" is the model itself).
 struct Rule {
   std::string layers;

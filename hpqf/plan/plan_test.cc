@@ -48,7 +48,8 @@ TEST(Match, Globs) {
   EXPECT_TRUE(matches("layer?.conv1", "layer1.conv1"));
   EXPECT_FALSE(matches("layer?.conv1", "layer12.conv1"));
   EXPECT_TRUE(matches("head.*", "head.out"));
-  EXPECT_FALSE(matches("head.*", "head"));
+  EXPECT_TRUE(matches("head.*", "head"));
+  EXPECT_FALSE(matches("head.*", "header"));
   EXPECT_TRUE(matches("a*b*c", "axxbyyc"));
   EXPECT_TRUE(matches("a*b*c", "abbbc"));
   EXPECT_FALSE(matches("a*b*c", "axxc"));

@@ -321,7 +321,7 @@ def test_per_sample_gradients_of_functorch():
 
 def test_sensitive_layers_are_modules_names_or_patterns():
     model = models.LstmTagger()
-    plan = hpqf.precision(model, "bf16", sensitive_layers=[model.lstm, "head*"]).plan
+    plan = hpqf.precision(model, "bf16", sensitive_layers=[model.lstm, "head.*"]).plan
     assert [plan.at(n).weight for n in ("embedding", "lstm", "head")] == ["bf16", "fp32", "fp32"]
     for wrong in ([nn.Linear(1, 1)], ["no.such.layer"], [3]):
         with pytest.raises(hpqf.Error):

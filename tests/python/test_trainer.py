@@ -44,7 +44,7 @@ def test_two_lines_train_and_the_audit_says_bf16():
 def test_the_config_of_the_readme():
     model = models.LstmTagger()
     x, y = models.batch(model, 8)
-    t = trainer(model, {"default": "fp16", "sensitive_layers": [model.lstm, "head*"], "optimizer_precision": "fp32"},
+    t = trainer(model, {"default": "fp16", "sensitive_layers": [model.lstm, "head.*"], "optimizer_precision": "fp32"},
                 data=[(x, y)] * 3)
     t.train(epochs=2)
     assert t.plan.at("lstm").all_fp32() and t.plan.at("head").all_fp32() and t.plan.at("embedding").weight == "fp16"
