@@ -5,10 +5,10 @@
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/mm.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include "hpqf/base/error.h"
 #include "hpqf/engine/census.h"
+#include "hpqf/engine/node_state.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/engine/rounding_aten.h"
 #include "hpqf/engine/scope.h"
@@ -68,7 +68,7 @@ struct ScaledNode : ag::Function<ScaledNode> {
     ctx->save_for_backward({x, w});
     ctx->saved_data["bias"] = bias.defined();
     ctx->saved_data["sizes"] = a.sizes().vec();
-    ctx->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Capsule>(std::move(plan)));
+    NodeState<ScaledPlan>::save(*ctx, std::move(plan));
     auto sizes = a.sizes().vec();
     sizes.back() = w.size(0);
     return at::_unsafe_view(y, sizes);  // never a view: C++ nn::Linear adds its bias in place
@@ -77,7 +77,7 @@ struct ScaledNode : ag::Function<ScaledNode> {
   static ag::variable_list backward(ag::AutogradContext* ctx, ag::variable_list grads) {
     AllAutocastOff off;
     const CountedRegion counted;
-    const auto& plan = *c10::static_intrusive_pointer_cast<Capsule>(ctx->saved_data["plan"].toCapsule())->plan;
+    const ScaledPlan& plan = NodeState<ScaledPlan>::of(*ctx);
     const OpRecord& r = plan.record;
     if (at::GradMode::is_enabled())
       throw Error("second derivatives through layer '" + plan.layer->name + "', which runs in torch's " +
@@ -104,12 +104,6 @@ struct ScaledNode : ag::Function<ScaledNode> {
     if (ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2)) dbias = g.sum(0);
     return {da, db, dbias, at::Tensor()};
   }
-
- private:
-  struct Capsule : torch::CustomClassHolder {
-    std::shared_ptr<ScaledPlan> plan;
-    explicit Capsule(std::shared_ptr<ScaledPlan> p) : plan(std::move(p)) {}
-  };
 };
 
 }  // namespace

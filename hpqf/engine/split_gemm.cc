@@ -1,9 +1,8 @@
 #include "hpqf/engine/split_gemm.h"
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "hpqf/base/error.h"
 #include "hpqf/engine/census.h"
+#include "hpqf/engine/node_state.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/engine/scope.h"
 
@@ -30,14 +29,14 @@ struct SplitNode : ag::Function<SplitNode> {
     // An fp32 backward GEMM runs on the operands as they were, a low one on the rounded copies.
     ctx->save_for_backward({r.wgrad.format == Format::fp32 ? a : qa, r.dgrad.format == Format::fp32 ? b : qb});
     ctx->saved_data["bias"] = bias.defined();
-    ctx->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<Capsule>(std::move(plan)));
+    NodeState<SplitPlan>::save(*ctx, std::move(plan));
     return y;
   }
 
   static ag::variable_list backward(ag::AutogradContext* ctx, ag::variable_list grads) {
     AllAutocastOff off;
     const CountedRegion counted;
-    const auto& plan = *c10::static_intrusive_pointer_cast<Capsule>(ctx->saved_data["plan"].toCapsule())->plan;
+    const SplitPlan& plan = NodeState<SplitPlan>::of(*ctx);
     const OpRecord& r = plan.record;
     if (at::GradMode::is_enabled())
       throw Error(
@@ -61,12 +60,6 @@ struct SplitNode : ag::Function<SplitNode> {
     if (ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2)) dbias = plan.formulas.grad_bias(g);
     return {da, db, dbias, at::Tensor(), at::Tensor()};
   }
-
- private:
-  struct Capsule : torch::CustomClassHolder {
-    std::shared_ptr<SplitPlan> plan;
-    explicit Capsule(std::shared_ptr<SplitPlan> p) : plan(std::move(p)) {}
-  };
 };
 
 }  // namespace
