@@ -3,7 +3,6 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -62,7 +61,6 @@ void enter_counted() { ++t_counted; }
 void leave_counted() { --t_counted; }
 
 void note_counted_op(std::string name) { counted_names().insert(std::move(name)); }
-bool is_counted_op(std::string_view name) { return counted_names().contains(std::string(name)); }
 
 struct OpCensus::Impl {
   at::CallbackHandle handle;
@@ -71,6 +69,7 @@ struct OpCensus::Impl {
 };
 
 OpCensus::OpCensus() : impl_(std::make_unique<Impl>()) {
+  t_counted = 0;  // a node that threw between its hooks has left its mark, and nothing of ours runs on this thread now
   {
     std::lock_guard lock(g_mutex);
     g_tally.clear();

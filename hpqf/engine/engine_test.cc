@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "hpqf/base/error.h"
+#include "hpqf/engine/census.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/engine/runtime.h"
 
@@ -137,6 +138,15 @@ TEST(Audit, CountsForwardAndBackwardFlopsOfRealOps) {
   EXPECT_DOUBLE_EQ(conv_wgrad, conv_forward);
   EXPECT_EQ(conv_dgrad, 0);  // the input needs no gradient, so that product never ran
   EXPECT_DOUBLE_EQ(fc_dgrad, 2.0 * 4 * 128 * 5);
+}
+
+TEST(Census, SeesOpsAfterABackwardThatThrew) {
+  enter_counted();  // what the timer of such a node leaves behind
+  OpCensus census;
+  at::randn({64}).mul(2);
+  bool seen = false;
+  for (const auto& op : census.finish()) seen |= op.op == "aten::mul";
+  EXPECT_TRUE(seen);
 }
 
 TEST(Strict, NativeRefusesEmulationNamingLayerAndReason) {
