@@ -19,10 +19,7 @@ PrecisionPlan auto_plan(const plan::ModelFacts&, const std::vector<std::string>&
   }
   const std::string reason = format == "fp32" ? "auto: nothing runs faster than fp32 here (" + refused + ")"
                                               : fmt::format("auto: {} is the fastest native format here", format);
-  std::vector<plan::Rule> rules;
-  for (const auto& s : sensitive) rules.push_back({s, plan::uniform_precision("fp32", "sensitive: asked by the user")});
-  rules.push_back({"*", plan::uniform_precision(format, reason)});
-  return PrecisionPlan(std::move(rules));
+  return PrecisionPlan::with_sensitive(format, sensitive, reason);
 }
 
 }  // namespace hpqf::engine

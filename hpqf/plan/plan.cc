@@ -11,7 +11,6 @@ namespace hpqf::plan {
 namespace {
 
 constexpr const char* kSensitiveReason = "sensitive: asked by the user";
-constexpr const char* kAskedReason = "asked by the user";
 
 bool stays_fp32(LayerKind kind) {
   return kind == LayerKind::norm || kind == LayerKind::softmax || kind == LayerKind::loss ||
@@ -59,11 +58,12 @@ PrecisionPlan PrecisionPlan::uniform(std::string_view format, std::string reason
   return PrecisionPlan({{"*", uniform_precision(format, std::move(reason))}});
 }
 
-PrecisionPlan PrecisionPlan::with_sensitive(std::string_view format, const std::vector<std::string>& sensitive) {
+PrecisionPlan PrecisionPlan::with_sensitive(std::string_view format, const std::vector<std::string>& sensitive,
+                                            std::string reason) {
   std::vector<Rule> rules;
   for (const std::string& pattern : sensitive)
     rules.push_back({trimmed(pattern), uniform_precision("fp32", kSensitiveReason)});
-  rules.push_back({"*", uniform_precision(format, kAskedReason)});
+  rules.push_back({"*", uniform_precision(format, std::move(reason))});
   return PrecisionPlan(std::move(rules));
 }
 

@@ -66,8 +66,9 @@ class HPQF_API PrecisionPlan {
   PrecisionPlan();                                  // all fp32
   explicit PrecisionPlan(std::vector<Rule> rules);  // Error when the last rule is not "*" or a rule is impossible
   static PrecisionPlan uniform(std::string_view format, std::string reason = "");
-  // What users write: one precision, some layers kept at fp32.
-  static PrecisionPlan with_sensitive(std::string_view format, const std::vector<std::string>& sensitive);
+  // What users write: one precision, for `reason`, and some layers kept at fp32.
+  static PrecisionPlan with_sensitive(std::string_view format, const std::vector<std::string>& sensitive,
+                                      std::string reason = "asked by the user");
 
   LayerPrecision at(std::string_view layer, LayerKind kind = LayerKind::other) const;
   const std::vector<Rule>& rules() const { return rules_; }

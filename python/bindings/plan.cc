@@ -127,7 +127,8 @@ void bind_plan(py::module_& m) {
       .def(py::init<>())
       .def(py::init<std::vector<Rule>>(), "rules"_a)
       .def_static("uniform", &PrecisionPlan::uniform, "format"_a, "reason"_a = "")
-      .def_static("with_sensitive", &PrecisionPlan::with_sensitive, "format"_a, "sensitive"_a)
+      .def_static("with_sensitive", &PrecisionPlan::with_sensitive, "format"_a, "sensitive"_a,
+                  "reason"_a = "asked by the user")
       .def_static("from_json", &PrecisionPlan::from_json, "text"_a, "where"_a = "plan")
       .def_static("load", &PrecisionPlan::load, "path"_a)
       .def(
