@@ -69,21 +69,15 @@ std::string_view short_name(std::string_view name) {
   return name;
 }
 
-// Tables of angles (RotaryEmbedding): bf16 angles are off by radians at position 2048. Learned ones are Embeddings.
-bool computes_positions(std::string_view class_name) {
-  constexpr std::array kWords = {"Rotary", "RoPE", "Rope", "Positional", "PositionEmbedding", "SinusoidalPosition"};
-  return std::ranges::any_of(kWords, [&](const char* w) { return class_name.find(w) != std::string_view::npos; });
-}
-
 std::string class_name(const torch::nn::Module& m) {
   std::string full = c10::demangle(typeid(m).name());
   if (auto at = full.find('<'); at != std::string::npos) full.resize(at);
   return std::string(short_name(full));
 }
 
-}  // namespace
-
-plan::LayerKind kind_of(std::string_view class_name) {
+// "torch::nn::Conv2dImpl", "Conv2d", "LlamaRMSNorm" -> its kind. Unknown classes are `other`: their products follow the
+// plan.
+LayerKind kind_of(std::string_view class_name) {
   const std::string_view name = short_name(class_name);
   for (const auto& k : kWhole)
     if (name == k.part) return k.kind;
@@ -97,6 +91,13 @@ plan::LayerKind kind_of(std::string_view class_name) {
     if (tail.empty() || tail == "Cell" || tail == "2d" || tail == "1d" || tail == "3d" || tail == "Bag") return k.kind;
   }
   return LayerKind::other;
+}
+
+}  // namespace
+
+bool computes_positions(std::string_view class_name) {
+  constexpr std::array kWords = {"Rotary", "RoPE", "Rope", "Positional", "PositionEmbedding", "SinusoidalPosition"};
+  return std::ranges::any_of(kWords, [&](const char* w) { return class_name.find(w) != std::string_view::npos; });
 }
 
 ModelDescription describe(const torch::nn::Module& model) {

@@ -1,14 +1,13 @@
-// What a module is by its class name: decides which rules hold for the layer.
+// What cannot be told from a module's type and must be guessed from the name of its class.
 #pragma once
 #include <string_view>
 
 #include "hpqf/base/export.h"
-#include "hpqf/plan/role.h"
 
 namespace hpqf::engine {
 
-// "torch::nn::Conv2dImpl", "Conv2d", "LlamaRMSNorm" -> its kind. Unknown classes are `other`: their products follow the
-// plan.
-HPQF_API plan::LayerKind kind_of(std::string_view class_name);
+// Does a leaf without parameters and of this class compute a table of angles (LlamaRotaryEmbedding)? In bf16 these are
+// off by radians at position 2048. Learned positions are Embeddings.
+HPQF_API bool computes_positions(std::string_view class_name);
 
 }  // namespace hpqf::engine

@@ -4,6 +4,7 @@
 #include "hpqf/base/error.h"
 #include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/census.h"
+#include "hpqf/engine/describe.h"
 #include "hpqf/engine/runtime.h"
 #include "hpqf/observe/audit.h"
 #include "parameter_watch.h"
@@ -72,6 +73,7 @@ void bind_engine(py::module_& m) {
   m.def("push_layer", &push, "layer"_a, "Enters the layer on this thread; True when it is the outermost one.");
   m.def("pop_layer", &pop);
 
+  m.def("computes_positions", &engine::computes_positions, "class_name"_a);
   m.def("auto_plan", &engine::auto_plan, "model"_a, "sensitive"_a, py::call_guard<py::gil_scoped_release>());
 
   py::class_<engine::OpCensus>(m, "OpCensus",

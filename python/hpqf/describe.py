@@ -15,7 +15,6 @@ _KINDS = (
     ("softmax", (nn.Softmax, nn.LogSoftmax, nn.Softmax2d, nn.Softmin)),
     ("loss", (nn.modules.loss._Loss,)),
 )
-_POSITIONS = ("Rotary", "RoPE", "Rope", "Positional", "PositionEmbedding", "SinusoidalPosition")
 
 
 def kind(module: nn.Module) -> str:
@@ -29,8 +28,7 @@ def kind(module: nn.Module) -> str:
     # Norms that libraries write themselves (LlamaRMSNorm, T5LayerNorm): a leaf with vectors only.
     if "Norm" in cls.__name__ and not module._modules and all(p.dim() <= 1 for p in _own_parameters(module)):
         return "norm"
-    # Tables of angles (LlamaRotaryEmbedding): bf16 angles are off by radians at position 2048. Learned ones are Embeddings.
-    if any(word in cls.__name__ for word in _POSITIONS) and not module._modules and not _own_parameters(module):
+    if _C.computes_positions(cls.__name__) and not module._modules and not _own_parameters(module):
         return "position"
     return "other"
 
