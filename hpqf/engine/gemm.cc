@@ -1,6 +1,5 @@
 #include "hpqf/engine/gemm.h"
 
-#include <ATen/ops/add.h>
 #include <fmt/format.h>
 
 #include "hpqf/base/error.h"

@@ -5,7 +5,6 @@
 #include <torch/library.h>
 
 #include <array>
-#include <mutex>
 #include <string>
 
 #include "hpqf/base/error.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 
 #include "hpqf/device/device.h"
 #include "hpqf/engine/instrument.h"
@@ -41,13 +40,11 @@ std::string measure(Format format) {
 }  // namespace
 
 std::string cpu_slow_reason(Format format) {
-  static std::once_flag once_bf16, once_fp16;
-  static std::string bf16, fp16;
   if (format == Format::bf16) {
-    std::call_once(once_bf16, [] { bf16 = measure(Format::bf16); });
+    static const std::string bf16 = measure(Format::bf16);
     return bf16;
   }
-  std::call_once(once_fp16, [] { fp16 = measure(Format::fp16); });
+  static const std::string fp16 = measure(Format::fp16);
   return fp16;
 }
 

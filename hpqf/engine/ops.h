@@ -15,7 +15,6 @@ void register_rnn_ops(torch::Library& aten);   // lstm, gru, rnn
 void register_rule_ops(torch::Library& aten);  // softmax, norms, losses: fp32 by rule
 
 // Names of ops the engine counts ("aten::linear"), for the census of those it does not.
-bool is_counted_op(std::string_view name);
 void note_counted_op(std::string name);
 
 // OP is one of ATen's own at::_ops structs: name, overload and signature come from there.

@@ -9,6 +9,7 @@
 #include "hpqf/base/error.h"
 #include "hpqf/engine/ops.h"
 #include "hpqf/engine/rnn.h"
+#include "hpqf/engine/rnn_layer.h"
 
 namespace hpqf::engine {
 namespace {
@@ -16,19 +17,6 @@ namespace {
 using at::Tensor;
 using at::TensorList;
 using namespace at::_ops;  // NOLINT: only names of op structs
-
-constexpr std::string_view name_of(Cell cell) {
-  switch (cell) {
-    case Cell::lstm:
-      return "lstm";
-    case Cell::gru:
-      return "gru";
-    case Cell::rnn_tanh:
-      return "rnn_tanh";
-    default:
-      return "rnn_relu";
-  }
-}
 
 // Both products of every weight matrix with every row (time step x sequence) that meets it.
 double rnn_flops(const RnnCall& call) {
@@ -54,7 +42,7 @@ Tuple run(const RnnCall& call, Torch torch) {
   std::string why(untouchable(raised.input, call.params[0]));
   if (why.empty() && !p.all_fp32()) why = rnn_refusal(raised, p);
   if (why.empty() && !p.all_fp32()) {
-    OpRecord r{.op = name_of(call.cell),
+    OpRecord r{.op = op_name(call.cell),
                .requested_a = p.input,
                .requested_b = p.weight,
                .requested_dgrad = p.dgrad,
@@ -74,7 +62,7 @@ Tuple run(const RnnCall& call, Torch torch) {
 
   Tuple result;
   const std::string_view reason = why.empty() ? std::string_view() : layer->runtime->intern(why);
-  run_untouched({.op = name_of(call.cell),
+  run_untouched({.op = op_name(call.cell),
                  .flops = rnn_flops(call),
                  .is_gemm = true,
                  .reason = reason,

@@ -19,6 +19,12 @@ at::Tensor round(const at::Tensor& t, const BlockFormat& format, int64_t axis, c
 at::Tensor round_ste(const at::Tensor& t, const BlockFormat& format, int64_t axis, const LayerRef& layer,
                      plan::Role role);
 
+// `rounded` in the place of `t`, with gradient 1 to `t`.
+at::Tensor straight_through(const at::Tensor& t, const at::Tensor& rounded);
+
+// Dense fp32 CPU memory, which the kernels can read as it lies.
+bool rounds_in_kernel(const at::Tensor& t);
+
 // The compute copy of a weight: rounded once per content and reused while neither the version nor the content moved
 // (writes through `.data` change no version, so the content's fingerprint is compared too). Straight through for
 // autograd.

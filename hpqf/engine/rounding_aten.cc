@@ -18,8 +18,6 @@
 
 #include <limits>
 
-#include "hpqf/base/error.h"
-
 namespace hpqf::engine {
 namespace {
 

@@ -16,7 +16,4 @@ struct ScaledCodes {
 };
 ScaledCodes encode_aten(const at::Tensor& t, const BlockFormat& format, int64_t axis);
 
-bool rounds_in_kernel(const at::Tensor& t);
-at::Tensor straight_through(const at::Tensor& t, const at::Tensor& rounded);
-
 }  // namespace hpqf::engine

@@ -5,7 +5,6 @@
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/text.h"
-#include "hpqf/engine/describe.h"
 #include "hpqf/engine/identity.h"
 #include "hpqf/engine/key.h"
 #include "hpqf/engine/scope.h"

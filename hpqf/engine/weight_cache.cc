@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "hpqf/engine/rounding.h"
-#include "hpqf/engine/rounding_aten.h"
 #include "hpqf/kernels/quantize.h"
 
 namespace hpqf::engine {

@@ -24,7 +24,8 @@ MARGINS = {"pca_lowrank": 64, "svd_lowrank": 64}
 
 # Products, and what torch makes of products: these must not stay in fp32.
 PRODUCTS = {
-    "__rmatmul__", "addmm", "baddbmm", "bmm", "einsum", "linalg_multi_dot", "matmul", "mm", "tensordot",
+    "__rmatmul__", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "dot", "einsum", "inner", "linalg_multi_dot", "matmul", "mm", "mv",
+    "tensordot", "vdot",
     "nn_functional_bilinear", "nn_functional_conv1d", "nn_functional_conv2d", "nn_functional_conv3d",
     "nn_functional_conv_transpose1d", "nn_functional_conv_transpose2d", "nn_functional_conv_transpose3d",
     "nn_functional_embedding", "nn_functional_linear", "nn_functional_multi_head_attention_forward",
