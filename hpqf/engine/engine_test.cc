@@ -114,6 +114,17 @@ TEST(SplitPlan, DgradAndWgradFollowTheirOwnFormats) {
   EXPECT_TRUE(at::allclose(conv->bias.grad(), g.sum({0, 2, 3}), 1e-5, 1e-5));
 }
 
+TEST(SplitPlan, LayersWithoutBias) {
+  LayerPrecision p = plan::uniform_precision("bf16");
+  p.wgrad = {};
+  nn::Linear fc(nn::LinearOptions(8, 4).bias(false));
+  Tensor x = at::randn({3, 8}).requires_grad_(), g = at::randn({3, 4});
+  Runtime runtime(*fc, PrecisionPlan({{"*", p}}));
+  fc->forward(x).backward(g);
+  Passthrough off;
+  EXPECT_TRUE(at::allclose(fc->weight.grad(), g.t().mm(x.detach()), 1e-6, 1e-6));
+}
+
 TEST(Audit, CountsForwardAndBackwardFlopsOfRealOps) {
   Net net;
   auto audit = std::make_shared<observe::Audit>();
@@ -153,13 +164,13 @@ TEST(Strict, NativeRefusesEmulationNamingLayerAndReason) {
   Net net;
   Tensor x = at::randn({1, 3, 8, 8});
   net.eval();
-  Runtime formats(net, PrecisionPlan::uniform("int8"), {.strict = Strict::formats});
+  Runtime formats(net, PrecisionPlan::uniform("int8[row]"), {.strict = Strict::formats});
   EXPECT_NO_THROW(net.forward(x));
   Net other;
-  Runtime native(other, PrecisionPlan::uniform("int8"), {.strict = Strict::native});
+  Runtime native(other, PrecisionPlan::uniform("int8[row]"), {.strict = Strict::native});
   try {
     other.forward(x);
-    FAIL() << "emulated int8 passed strict=native";
+    FAIL() << "emulated int8[row] passed strict=native";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("conv"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("emulated"), std::string::npos) << e.what();

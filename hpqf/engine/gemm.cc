@@ -4,6 +4,7 @@
 
 #include "hpqf/base/error.h"
 #include "hpqf/engine/implementation.h"
+#include "hpqf/engine/integer_gemm.h"
 #include "hpqf/engine/native_gemm.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/engine/scope.h"
@@ -123,6 +124,7 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   }
   r.implementation = implementation->name;
   r.a = r.requested_a, r.b = r.requested_b, r.dgrad = r.requested_dgrad, r.wgrad = r.requested_wgrad;
+  if (implementation->method == Method::integer) name_integer_formats(r, layer);
   check_strict(layer, r, implementation->native);
 
   const int64_t start = now_ns();
@@ -142,6 +144,7 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   }
   if (implementation->method == Method::torch_scaled || implementation->method == Method::torch_int)
     return run_scaled(call, a, owner, r);  // its own autograd node reports both passes
+  if (implementation->method == Method::integer) return run_integer(call, a, owner, r);
 
   const bool differ = r.dgrad != r.wgrad || r.dgrad.format == Format::fp32;
   if ((needs_a || needs_b) && differ && call.b_is_weight)

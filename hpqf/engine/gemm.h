@@ -34,6 +34,11 @@ struct GemmCall {
   c10::function_ref<std::optional<BackwardFormulas>()> formulas;  // nullopt: this op has none
 };
 
+// An undefined bias is none: autograd's custom nodes take an absent tensor, not an undefined one.
+inline std::optional<at::Tensor> present(const std::optional<at::Tensor>& bias) {
+  return bias && bias->defined() ? bias : std::nullopt;
+}
+
 at::Tensor run_gemm(const GemmCall& call, Layer& layer);
 
 // Reports an op that ran untouched in its own precision, and follows its backward.

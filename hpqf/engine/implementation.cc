@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "hpqf/engine/integer_gemm.h"
 #include "hpqf/engine/native_speed.h"
 
 namespace hpqf::engine {
@@ -55,11 +56,18 @@ Answer accept_int(const GemmProblem& p, bool forced) {
   return no("measured at a thirtieth of fp32's rate on AVX2, no faster than fp32 on AVX-512");
 }
 
+Answer accept_integer(const GemmProblem& p, bool) {
+  const Format f = p.a.format;
+  if (f != Format::int8 && f != Format::int12) return other_formats();
+  return yes_unless(integer_refusal(p));
+}
+
 Answer accept_any(const GemmProblem&, bool) { return yes(); }
 
 constexpr std::array kImplementations = {
     GemmImplementation{"torch", Method::torch_fp32, true, accept_fp32},
     GemmImplementation{"torch.cast", Method::torch_cast, true, accept_cast},
+    GemmImplementation{"hpqf.integer", Method::integer, true, accept_integer},
     GemmImplementation{"torch._scaled_mm", Method::torch_scaled, true, accept_scaled},
     GemmImplementation{"torch._int_mm", Method::torch_int, true, accept_int},
     GemmImplementation{"emulated", Method::emulated, false, accept_any},

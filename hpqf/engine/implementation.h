@@ -24,6 +24,7 @@ enum class Method : uint8_t {
   torch_cast,    // operands cast to bf16/fp16, torch's op on them
   torch_scaled,  // fp8 through torch._scaled_mm
   torch_int,     // int8 through torch._int_mm
+  integer,       // our integer GEMM on CPUs: int8 and int12, one scale a block
   emulated,      // operands rounded exactly, fp32 arithmetic
 };
 

@@ -60,13 +60,13 @@ struct ScaledPlan {
 };
 
 struct ScaledNode : ag::Function<ScaledNode> {
-  static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& w, const at::Tensor& bias,
-                            std::shared_ptr<ScaledPlan> plan) {
+  static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& w,
+                            const std::optional<at::Tensor>& bias, std::shared_ptr<ScaledPlan> plan) {
     at::Tensor x = a.reshape({-1, a.size(-1)});
     at::Tensor y = product(x, w, plan->record.a, plan->record.b, *plan->layer, plan->record);
-    if (bias.defined()) y.add_(bias);
+    if (bias) y.add_(*bias);
     ctx->save_for_backward({x, w});
-    ctx->saved_data["bias"] = bias.defined();
+    ctx->saved_data["bias"] = bias.has_value();
     ctx->saved_data["sizes"] = a.sizes().vec();
     NodeState<ScaledPlan>::save(*ctx, std::move(plan));
     auto sizes = a.sizes().vec();
@@ -118,7 +118,7 @@ at::Tensor run_cast(const GemmCall& call, const at::Tensor& a, Format format) {
 at::Tensor run_scaled(const GemmCall& call, const at::Tensor& a, const LayerRef& layer, const OpRecord& record) {
   const int64_t start = now_ns();
   // Autograd records the transpose of a weight that lies [in, out].
-  at::Tensor y = ScaledNode::apply(a, call.b_in_out ? call.b.t() : call.b, call.bias.value_or(at::Tensor()),
+  at::Tensor y = ScaledNode::apply(a, call.b_in_out ? call.b.t() : call.b, present(call.bias),
                                    std::make_shared<ScaledPlan>(ScaledPlan{layer, record}));
   emit_forward(*layer, record, now_ns() - start);
   return y;

@@ -33,12 +33,6 @@ std::optional<kernels::BlockLayout> layout_of(const at::Tensor& t, int64_t axis,
   return std::nullopt;
 }
 
-void report(const Layer& layer, plan::Role role, const BlockFormat& format, int64_t elements,
-            const kernels::RoundStats& stats) {
-  if ((stats.nonfinite_in || stats.overflow) && layer.runtime->events)
-    layer.runtime->events->on_cast({layer.name, role, format, elements, stats.nonfinite_in, stats.overflow});
-}
-
 // Not a Tensor argument, so that autograd does not take the rounded copy for an input.
 struct Held {
   at::Tensor tensor;
@@ -54,6 +48,12 @@ struct StraightThrough : ag::Function<StraightThrough> {
 };
 
 }  // namespace
+
+void report_cast(const Layer& layer, plan::Role role, const BlockFormat& format, int64_t elements, int64_t nonfinite,
+                 int64_t overflow) {
+  if ((nonfinite || overflow) && layer.runtime->events)
+    layer.runtime->events->on_cast({layer.name, role, format, elements, nonfinite, overflow});
+}
 
 bool rounds_in_kernel(const at::Tensor& t) {
   return t.is_cpu() && t.scalar_type() == at::kFloat && t.layout() == at::kStrided && t.has_storage() &&
@@ -74,7 +74,7 @@ at::Tensor round(const at::Tensor& t, const BlockFormat& format, int64_t axis, c
   at::Tensor out = at::empty_like(source);
   const auto stats =
       kernels::quantize_dequantize(source.const_data_ptr<float>(), out.mutable_data_ptr<float>(), *layout, format);
-  report(layer, role, format, t.numel(), stats);
+  report_cast(layer, role, format, t.numel(), stats.nonfinite_in, stats.overflow);
   return out;
 }
 

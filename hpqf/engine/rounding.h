@@ -22,6 +22,10 @@ at::Tensor round_ste(const at::Tensor& t, const BlockFormat& format, int64_t axi
 // `rounded` in the place of `t`, with gradient 1 to `t`.
 at::Tensor straight_through(const at::Tensor& t, const at::Tensor& rounded);
 
+// Tells the layer's sink of a cast that met non-finite values or overflowed.
+void report_cast(const Layer& layer, plan::Role role, const BlockFormat& format, int64_t elements, int64_t nonfinite,
+                 int64_t overflow);
+
 // Dense fp32 CPU memory, which the kernels can read as it lies.
 bool rounds_in_kernel(const at::Tensor& t);
 

@@ -20,15 +20,16 @@ struct SplitPlan {
 };
 
 struct SplitNode : ag::Function<SplitNode> {
-  static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias,
-                            const GemmCall* call, std::shared_ptr<SplitPlan> plan) {
+  static at::Tensor forward(ag::AutogradContext* ctx, const at::Tensor& a, const at::Tensor& b,
+                            const std::optional<at::Tensor>& bias, const GemmCall* call,
+                            std::shared_ptr<SplitPlan> plan) {
     const OpRecord& r = plan->record;
     at::Tensor qa = round(a, r.a, call->axis_a, *plan->layer, plan::Role::input);
     at::Tensor qb = round_weight(b, r.b, call->axis_b, plan->layer);
-    at::Tensor y = call->torch(qa, qb, bias.defined() ? std::optional(bias) : std::nullopt);
+    at::Tensor y = call->torch(qa, qb, bias);
     // An fp32 backward GEMM runs on the operands as they were, a low one on the rounded copies.
     ctx->save_for_backward({r.wgrad.format == Format::fp32 ? a : qa, r.dgrad.format == Format::fp32 ? b : qb});
-    ctx->saved_data["bias"] = bias.defined();
+    ctx->saved_data["bias"] = bias.has_value();
     NodeState<SplitPlan>::save(*ctx, std::move(plan));
     return y;
   }
@@ -68,7 +69,7 @@ at::Tensor run_split(const GemmCall& call, const at::Tensor& a, const LayerRef& 
                      BackwardFormulas formulas) {
   const int64_t start = now_ns();
   auto plan = std::make_shared<SplitPlan>(SplitPlan{layer, record, std::move(formulas), call.axis_y});
-  at::Tensor y = SplitNode::apply(a, call.b, call.bias.value_or(at::Tensor()), &call, std::move(plan));
+  at::Tensor y = SplitNode::apply(a, call.b, present(call.bias), &call, std::move(plan));
   emit_forward(*layer, record, now_ns() - start);
   return y;
 }
