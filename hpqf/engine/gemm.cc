@@ -129,6 +129,11 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
 
   const int64_t start = now_ns();
   if (implementation->method == Method::torch_fp32) {
+    if (call.is_linear && layer.runtime->log_shapes)
+      layer.runtime->shapes.record(layer.name, {"linear",
+                                                {rows(a), call.b.size(!call.b_in_out)},
+                                                {call.b.size(call.b_in_out), call.b.size(!call.b_in_out)},
+                                                call.bias && call.bias->defined()});
     at::Tensor y = call.torch(a, call.b, call.bias);
     emit_forward(layer, r, now_ns() - start);
     if (y.requires_grad()) follow_backward(y, sequence, ref(&layer), r, {}, -1, needs_a, needs_b);

@@ -59,6 +59,7 @@ void install() {
     register_conv_ops(*aten);
     register_rnn_ops(*aten);
     register_rule_ops(*aten);
+    register_elementwise_ops(*aten);
     base::set_parallel_backend(&torch_parallel);
     return true;
   }();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hpqf/base/export.h"
+#include "hpqf/engine/problem_shape.h"
 #include "hpqf/observe/event.h"
 #include "hpqf/plan/plan.h"
 
@@ -39,6 +40,9 @@ struct RuntimeState : std::enable_shared_from_this<RuntimeState> {
   std::deque<LayerPrecision> precisions;       // every value ever current, append only
   std::shared_ptr<observe::EventSink> events;  // may be null
   Strict strict = Strict::off;
+  std::atomic<bool> log_shapes{false};
+  std::atomic<bool> own_kernels{false};  // the plan runs layers on our own GEMM: our element-wise loops serve too
+  ShapeLog shapes;
   std::string force;  // implementation forced by tests and benchmarks; "" chooses
 
   // Events carry string_views: texts built at run time live here, once each.

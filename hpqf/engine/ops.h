@@ -1,4 +1,4 @@
-// The four families of intercepted ops, and what their kernels share.
+// The families of intercepted ops, and what their kernels share.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>

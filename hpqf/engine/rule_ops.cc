@@ -33,6 +33,7 @@
 #include <ATen/ops/softmax_ops.h>
 #include <ATen/ops/triplet_margin_loss_ops.h>
 
+#include "hpqf/engine/elementwise.h"
 #include "hpqf/engine/ops.h"
 
 namespace hpqf::engine {
@@ -98,6 +99,30 @@ struct Rule<OP, kResult, Tensor(A...)> {
   static bool asks_dtype(const A&... args) { return (asks(args) || ...); }
 };
 
+// These run on our own loops where those serve.
+using SoftmaxRule = Rule<at::_ops::softmax_int, Result::input_type>;
+using LogSoftmaxRule = Rule<at::_ops::log_softmax_int, Result::input_type>;
+using LayerNormRule = Rule<at::_ops::layer_norm, Result::input_type>;
+
+Tensor run_softmax(const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
+  OwnKeyOff off;
+  if (auto y = fast_softmax(find_layer(), x, dim, dtype, false)) return *y;
+  return SoftmaxRule::call(x, dim, dtype);
+}
+
+Tensor run_log_softmax(const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
+  OwnKeyOff off;
+  if (auto y = fast_softmax(find_layer(), x, dim, dtype, true)) return *y;
+  return LogSoftmaxRule::call(x, dim, dtype);
+}
+
+Tensor run_layer_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
+                      const std::optional<Tensor>& bias, double eps, bool cudnn) {
+  OwnKeyOff off;
+  if (auto y = fast_layer_norm(find_layer(), x, shape, weight, bias, eps)) return *y;
+  return LayerNormRule::call(x, shape, weight, bias, eps, cudnn);
+}
+
 template <Result kResult, class... OPs>
 void intercept_rules(torch::Library& aten) {
   (intercept<OPs>(aten, Rule<OPs, kResult>::call), ...);
@@ -107,7 +132,10 @@ void intercept_rules(torch::Library& aten) {
 
 void register_rule_ops(torch::Library& aten) {
   using namespace at::_ops;  // NOLINT: only names of op structs
-  intercept_rules<Result::input_type, softmax_int, log_softmax_int, layer_norm, group_norm, rms_norm>(aten);
+  intercept<softmax_int>(aten, run_softmax);
+  intercept<log_softmax_int>(aten, run_log_softmax);
+  intercept<layer_norm>(aten, run_layer_norm);
+  intercept_rules<Result::input_type, group_norm, rms_norm>(aten);
   intercept_rules<Result::as_torch_does, batch_norm, instance_norm>(aten);
   // Products inside these cancel (distances of near points, covariances) or compound (powers): torch's autocast keeps
   // such ops in fp32 too.

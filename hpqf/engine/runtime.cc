@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>  // join
 
+#include <algorithm>
+
 #include "hpqf/base/error.h"
 #include "hpqf/base/text.h"
+#include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/identity.h"
 #include "hpqf/engine/key.h"
 #include "hpqf/engine/scope.h"
+#include "hpqf/kernels/gemm/integer_gemm.h"
 
 namespace hpqf::engine {
 
@@ -31,6 +35,16 @@ struct Runtime::Impl {
       layer.current.store(&state->precisions.emplace_back(std::move(precision)), std::memory_order_release);
     }
     plan = std::move(next);
+    state->log_shapes = unsettled(plan);
+    state->own_kernels = runs_own_kernels();
+  }
+
+  bool runs_own_kernels() const {
+    if (!kernels::best_gemm_path() || !(state->force.empty() || state->force == "hpqf.integer")) return false;
+    return std::any_of(state->layers.begin(), state->layers.end(), [](const Layer& layer) {
+      const Format f = layer.precision().weight.format;
+      return f == Format::int8 || f == Format::int12;
+    });
   }
 
   void register_all(const std::vector<LayerParameter>& parameters) {
@@ -76,6 +90,8 @@ Runtime::~Runtime() = default;
 const PrecisionPlan& Runtime::plan() const { return impl_->plan; }
 const plan::ModelFacts& Runtime::facts() const { return impl_->state->facts; }
 void Runtime::apply(PrecisionPlan plan) { impl_->set_plan(std::move(plan)); }
+
+std::map<std::string, ProblemShape> Runtime::take_shapes() { return impl_->state->shapes.take(); }
 
 void Runtime::rescan(std::vector<LayerParameter> parameters) {
   unregister(impl_->state.get());

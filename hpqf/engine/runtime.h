@@ -2,12 +2,14 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "hpqf/base/export.h"
 #include "hpqf/engine/layer.h"
+#include "hpqf/engine/problem_shape.h"
 #include "hpqf/observe/audit.h"
 #include "hpqf/plan/plan.h"
 
@@ -53,6 +55,8 @@ class HPQF_API Runtime {
   void apply(PrecisionPlan plan);                       // between steps only; Error when it does not fit the model
   void rescan(std::vector<LayerParameter> parameters);  // after module.to(dtype): parameters live elsewhere now
   Layer* layer(std::string_view name);                  // Error with the nearest names
+  // What the layers computed since the last call, while the plan was unsettled (auto_plan.h).
+  std::map<std::string, ProblemShape> take_shapes();
 
  private:
   struct Impl;

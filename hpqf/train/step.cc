@@ -12,6 +12,7 @@
 
 #include "hpqf/base/clock.h"
 #include "hpqf/base/error.h"
+#include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/train/accumulate.h"
 
@@ -107,7 +108,10 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   }
 
   // Decide, at the step boundary.
-  if (parts_.runtime) result.changes = react(observations);
+  if (parts_.runtime) {
+    result.changes = react(observations);
+    if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty()) result.changes.push_back(std::move(chosen));
+  }
   if (std::string reason = parts_.scaler->update(); !reason.empty()) result.changes.push_back(std::move(reason));
 
   counters.step += 1;

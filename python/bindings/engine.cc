@@ -64,6 +64,9 @@ void bind_engine(py::module_& m) {
       .def_property_readonly("plan", &Runtime::plan)
       .def_property_readonly("facts", &Runtime::facts)
       .def("apply", &Runtime::apply, "plan"_a)
+      .def_property_readonly("unsettled", [](const Runtime& r) { return engine::unsettled(r.plan()); })
+      .def("settle", &engine::settle, py::call_guard<py::gil_scoped_release>(),
+           "Between steps: chooses the formats of an \"auto\" plan once its layers were seen; what was chosen, or \"\".")
       .def("rescan", &Runtime::rescan, "parameters"_a)
       .def(
           "layer", [](Runtime& r, const std::string& name) { return engine::ref(r.layer(name)); }, "name"_a);
@@ -74,7 +77,7 @@ void bind_engine(py::module_& m) {
   m.def("pop_layer", &pop);
 
   m.def("computes_positions", &engine::computes_positions, "class_name"_a);
-  m.def("auto_plan", &engine::auto_plan, "model"_a, "sensitive"_a, py::call_guard<py::gil_scoped_release>());
+  m.def("auto_plan", &engine::auto_plan, "sensitive"_a);
 
   py::class_<engine::OpCensus>(m, "OpCensus",
                                "Times every outermost torch op of the process from construction to finish().")

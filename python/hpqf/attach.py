@@ -84,11 +84,26 @@ class Attachment:
             _places[parameter.tensor] = (order, parameter.layer, parameter.name)
 
     def refresh(self):
-        """Called on the way into the model: parameters that moved are looked up anew."""
+        """Called on the way into the model: parameters that moved are looked up anew, an "auto" plan is settled."""
+        if torch._C._current_graph_task_id() < 0:   # a recomputation in the backward must repeat its forward
+            self.settle()
         if self._watch.moved():
             with self._refresh_lock:
                 self.runtime.rescan(layer_parameters(self.model))
                 self._look()
+
+    def settle(self) -> str:
+        """Between steps: chooses the formats of an "auto" plan once its layers were seen; what was chosen, or ""."""
+        if not isinstance(self.model, torch.nn.parallel.DistributedDataParallel):
+            return self.runtime.settle()
+        if not self.runtime.unsettled:
+            return ""
+        # Ranks measure different speeds, but must run one plan: that of the first.
+        group = self.model.process_group
+        chosen = [self.runtime.settle(), self.runtime.plan.to_json()] if torch.distributed.get_rank(group) == 0 else [None, None]
+        torch.distributed.broadcast_object_list(chosen, group=group, group_src=0)
+        self.runtime.apply(_C.PrecisionPlan.from_json(chosen[1]))
+        return chosen[0]
 
     def detach(self):
         for entry in self._entries:

@@ -32,7 +32,7 @@ def make_plan(model: nn.Module, plan, sensitive_layers=()) -> _C.PrecisionPlan:
         plan = _C.PrecisionPlan.with_sensitive(plan, patterns)
     else:
         if plan == "auto":
-            plan, patterns = _C.auto_plan(facts, patterns), []
+            plan, patterns = _C.auto_plan(patterns), []
         elif not isinstance(plan, _C.PrecisionPlan):
             raise Error(f"precision {plan!r}", "a format name such as 'bf16', 'auto', or an hpqf.PrecisionPlan",
                         "see hpqf.formats() for the names")
@@ -50,7 +50,9 @@ class precision:
             loss.backward()
         print(hpqf.audit(model))
 
-    plan: a format name ("bf16", "fp16", "fp8", "int8[1x128]", ...), "auto", or a PrecisionPlan.
+    plan: a format name ("bf16", "fp16", "fp8", "int8[1x128]", ...), a PrecisionPlan, or "auto": the first step runs in fp32 and
+      shows what each layer computes, then each takes the format that was measured fastest on this machine. Keep the object (or
+      one block around the loop) for all steps.
     sensitive_layers: modules, names or patterns that stay in fp32.
     strict: True or "formats": an op that would run in another format than planned raises hpqf.Error; "native": also one
       whose low-precision arithmetic would be emulated.
@@ -76,7 +78,8 @@ class precision:
 
     def detach(self) -> None:
         if self._attachment is not None:
-            self._plan = self._attachment.runtime.plan   # what apply() made of it
+            self._attachment.settle()
+            self._plan = self._attachment.runtime.plan   # what apply() and settle() made of it
             self._attachment.detach()
             self._attachment = None
 

@@ -78,7 +78,8 @@ class TrainStep:
         self.fallback = decision.state
         if decision.reasons:
             self.attachment.runtime.apply(decision.plan)
-        return decision.reasons
+        chosen = self.attachment.settle()
+        return decision.reasons + [chosen] if chosen else decision.reasons
 
     def _agree(self, seen) -> None:
         """Ranks of one DDP model skip together (its all-reduce carries the NaN), but the cast that overflowed may be one

@@ -119,10 +119,11 @@ def test_bf16_on_a_cpu_without_it_is_refused_by_auto_and_never_runs_in_torchs_sl
     """pytorch #118499, #111456, #86270: BF16 autocast many times slower than fp32 on CPUs without BF16 arithmetic, silently."""
     model, x = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Conv1d(4, 4, 1)), torch.randn(2, 4, 32)
     with hpqf.precision(model, "auto") as auto:
-        model(x).sum().backward()
+        for _ in range(3):   # the first shows the shapes
+            model(x).sum().backward()
     for name in ("0", "2"):
-        assert auto.plan.at(name).all_fp32() and "bf16" in auto.plan.at(name).reason, auto.plan.at(name)
-    assert {(row.effective_a, row.implementation) for row in auto.audit().rows if row.flops} == {("fp32", "torch")}
+        assert "bf16: cpu has no" in auto.plan.at(name).reason, auto.plan.at(name)
+    assert not {row.effective_a for row in auto.audit().rows if row.flops} & {"bf16", "fp16"}
     with hpqf.precision(model, "bf16") as asked:
         y = model(x)
         y.sum().backward()

@@ -1,0 +1,38 @@
+// What a layer was seen to compute: enough to time it again.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hpqf::engine {
+
+struct ProblemShape {
+  std::string op;               // "linear"
+  std::vector<int64_t> a, b;    // linear: {rows, in}, {out, in}
+  bool bias = false;
+  bool empty() const { return op.empty(); }
+  bool operator==(const ProblemShape&) const = default;
+};
+
+// The largest problem of each layer while a plan waits to be settled.
+class ShapeLog {
+ public:
+  void record(const std::string& layer, ProblemShape shape) {
+    std::lock_guard lock(mutex_);
+    ProblemShape& seen = shapes_[layer];
+    if (seen.empty() || seen.a.front() < shape.a.front()) seen = std::move(shape);
+  }
+  std::map<std::string, ProblemShape> take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(shapes_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, ProblemShape> shapes_;
+};
+
+}  // namespace hpqf::engine
