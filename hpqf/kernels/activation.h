@@ -1,5 +1,6 @@
 // GELU and SiLU, forward and backward, fp32. One read and one write of each array; the cost is that of one exp and one
-// division an element: 0.4 to 0.7 ns with AVX2.
+// division an element: 0.5 ns (SiLU) to 1 ns (gradient of the exact GELU) with AVX2 on a shared core, 0.2 to 0.7 of the
+// time of torch 2.13 (bench/elementwise.py).
 #pragma once
 #include <cstdint>
 #include <span>

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <string>
 
+#include "hpqf/base/c_api.h"
+#include "hpqf/kernels/c_api.h"
 #include "hpqf/kernels/guarded_test.h"
 
 namespace hpqf::kernels {
@@ -173,6 +176,17 @@ TEST(Activation, IsSplitAndDoesNothingWhenEmpty) {
   activation(ActivationForward{Activation::gelu, 0, cols});
   activation(ActivationForward{Activation::gelu, rows, 0});
   activation(ActivationBackward{Activation::silu, 0, 0});
+}
+
+TEST(Activation, CallersInCNameAFunction) {
+  const float x[2] = {1.0f, -1.0f};
+  float y[2], expected[2];
+  EXPECT_EQ(0, hpqf_activation("gelu_tanh", 1, 2, x, nullptr, y));
+  activation(ActivationForward{Activation::gelu_tanh, 1, 2, x, nullptr, expected});
+  EXPECT_EQ(expected[0], y[0]);
+  EXPECT_EQ(expected[1], y[1]);
+  EXPECT_EQ(-1, hpqf_activation("relu", 1, 2, x, nullptr, y));
+  EXPECT_NE(std::string::npos, std::string(hpqf_last_error()).find("silu"));
 }
 
 TEST(Activation, TheTwinIsLast) {

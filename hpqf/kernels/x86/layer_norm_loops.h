@@ -43,6 +43,8 @@ struct LayerNormLoops {
     }
   }
 
+  // Two rows at a time would read and write the sums over rows half as often: 13 % less time from the level-2 cache,
+  // but 15 to 45 % more from memory, where training takes them from.
   static void backward(const LayerNormBackward& a, const LayerNormPiece& piece) {
     const int64_t cols = a.cols;
     if (piece.dweight) {
