@@ -33,11 +33,13 @@ def interleaved(
     warmup: int,
     prepare: Callable[[int], object] = lambda _: None,
     synchronize: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds of each variant in each round. `prepare(round)` runs before every call, outside of its time.
 
     Within a round the variants run one after the other, so that a slow minute of the machine hits all of them; the first one changes from
-    round to round, so that none always inherits the caches of the same neighbour.
+    round to round, so that none always inherits the caches of the same neighbour. `clock` is in seconds; `time.process_time` leaves out what
+    other processes take, for variants with one thread.
     """
     names, times = list(variants), {name: [] for name in variants}
     for index in range(warmup + rounds):
@@ -45,10 +47,10 @@ def interleaved(
         for name in names[start:] + names[:start]:
             prepare(index)
             synchronize()
-            begin = time.perf_counter()
+            begin = clock()
             variants[name]()
             synchronize()
-            seconds = time.perf_counter() - begin
+            seconds = clock() - begin
             if index >= warmup:
                 times[name].append(seconds)
     return times
