@@ -51,7 +51,8 @@ Chosen choose_format(const ProblemShape& shape, bool outermost) {
 std::string not_measured() {
   std::string text = "auto: fp32, for nothing else is measured for this kind of layer";
   for (Format f : kCandidates)
-    if (const std::string why = no_instructions(f); !why.empty()) text += fmt::format("; {}: {}", formats::name(f), why);
+    if (const std::string why = no_instructions(f); !why.empty())
+      text += fmt::format("; {}: {}", formats::name(f), why);
   return text;
 }
 

@@ -1,8 +1,9 @@
 // The plan behind --precision auto: chosen by what was measured on this machine, layer by layer.
 //
-// The first step runs in fp32 and shows what each layer computes. Then each kind of problem is timed once in the formats that
-// this machine has instructions for, and a layer takes the fastest if it is at least 5 % faster than fp32. Quality bounds what
-// may be chosen: the first and the last layer keep at least 12 bits, as both see the data and the loss unsmoothed.
+// The first step runs in fp32 and shows what each layer computes. Then each kind of problem is timed once in the
+// formats that this machine has instructions for, and a layer takes the fastest if it is at least 5 % faster than fp32.
+// Quality bounds what may be chosen: the first and the last layer keep at least 12 bits, as both see the data and the
+// loss unsmoothed.
 #pragma once
 #include <string>
 
@@ -17,7 +18,8 @@ class Runtime;
 HPQF_API PrecisionPlan auto_plan(const std::vector<std::string>& sensitive = {});
 HPQF_API bool unsettled(const PrecisionPlan& plan);
 
-// Between steps: replaces an unsettled plan once the layers' shapes were seen. Returns what was chosen and why, in a sentence;
+// Between steps: replaces an unsettled plan once the layers' shapes were seen. Returns what was chosen and why, in a
+// sentence;
 // "" when there was nothing to do.
 HPQF_API std::string settle(Runtime& runtime);
 

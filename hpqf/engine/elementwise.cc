@@ -1,12 +1,12 @@
 #include "hpqf/engine/elementwise.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/native_layer_norm_backward.h>
-#include <ATen/ops/silu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "hpqf/engine/census.h"
@@ -26,12 +26,11 @@ using at::Tensor;
 using kernels::Activation;
 
 bool serves(const Layer* layer, const Tensor& x) {
-  static const bool fast = std::string_view(kernels::activation_implementations().back().name) !=
-                           [] {
-                             for (const auto& i : kernels::activation_implementations())
-                               if (i.runnable()) return i.name;
-                             return kernels::activation_implementations().back().name;
-                           }();
+  static const bool fast = std::string_view(kernels::activation_implementations().back().name) != [] {
+    for (const auto& i : kernels::activation_implementations())
+      if (i.runnable()) return i.name;
+    return kernels::activation_implementations().back().name;
+  }();
   return fast && layer && layer->runtime->own_kernels && rounds_in_kernel(x) && x.is_contiguous() && x.dim() > 0 &&
          x.numel() > 0 && transform_active(x, x).empty();
 }
@@ -72,8 +71,16 @@ class BackwardTimer {
   const int64_t start_ = now_ns();
 };
 
+// f'(x) g in differentiable ops. torch has no derivative of silu_backward itself.
+Tensor by_torch(Activation function, const Tensor& g, const Tensor& x) {
+  if (function != Activation::silu) return at::gelu_backward(g, x, function == Activation::gelu_tanh ? "tanh" : "none");
+  const Tensor s = x.sigmoid();
+  return g * s * (1 + x * (1 - s));
+}
+
 struct ActivationNode : ag::Function<ActivationNode> {
-  static Tensor forward(ag::AutogradContext* ctx, const Tensor& x, int64_t function, std::shared_ptr<Reported> reported) {
+  static Tensor forward(ag::AutogradContext* ctx, const Tensor& x, int64_t function,
+                        std::shared_ptr<Reported> reported) {
     Tensor y = at::empty_like(x);
     kernels::activation(kernels::ActivationForward{Activation(function), rows(x), columns(x), x.const_data_ptr<float>(),
                                                    nullptr, y.mutable_data_ptr<float>()});
@@ -87,12 +94,8 @@ struct ActivationNode : ag::Function<ActivationNode> {
     const Tensor x = ctx->get_saved_variables()[0];
     const auto function = Activation(ctx->saved_data["function"].toInt());
     if (!grads[0].defined()) return {Tensor(), Tensor(), Tensor()};
-    if (at::GradMode::is_enabled() || !rounds_in_kernel(grads[0])) {
-      return {function == Activation::silu
-                  ? at::silu_backward(grads[0], x)
-                  : at::gelu_backward(grads[0], x, function == Activation::gelu_tanh ? "tanh" : "none"),
-              Tensor(), Tensor()};
-    }
+    if (at::GradMode::is_enabled() || !rounds_in_kernel(grads[0]))
+      return {by_torch(function, grads[0], x), Tensor(), Tensor()};
     const Tensor g = grads[0].contiguous();
     Tensor dx = at::empty_like(x);
     kernels::activation(kernels::ActivationBackward{function, rows(x), columns(x), x.const_data_ptr<float>(), nullptr,
@@ -138,8 +141,8 @@ struct LayerNormNode : ag::Function<LayerNormNode> {
     auto sizes = x.sizes().vec();
     sizes.back() = 1;
     Tensor mean = at::empty(sizes, x.options()), rstd = at::empty(sizes, x.options());
-    kernels::layer_norm(kernels::LayerNormForward{rows(x), columns(x), eps, x.const_data_ptr<float>(), data_or_null(weight),
-                                                  data_or_null(bias), y.mutable_data_ptr<float>(),
+    kernels::layer_norm(kernels::LayerNormForward{rows(x), columns(x), eps, x.const_data_ptr<float>(),
+                                                  data_or_null(weight), data_or_null(bias), y.mutable_data_ptr<float>(),
                                                   mean.mutable_data_ptr<float>(), rstd.mutable_data_ptr<float>()});
     ctx->save_for_backward({x, weight.value_or(Tensor()), bias.value_or(Tensor()), mean, rstd});
     NodeState<Reported>::save(*ctx, std::move(reported));
@@ -157,9 +160,8 @@ struct LayerNormNode : ag::Function<LayerNormNode> {
     const bool wants_bias = bias.defined() && ctx->needs_input_grad(edge++);
     if (at::GradMode::is_enabled() || !rounds_in_kernel(grads[0])) {
       auto optional = [](const Tensor& t) { return t.defined() ? std::optional(t) : std::nullopt; };
-      std::tie(dx, dweight, dbias) =
-          at::native_layer_norm_backward(grads[0], x, {columns(x)}, mean, rstd, optional(weight), optional(bias),
-                                         {wants_x, wants_weight, wants_bias});
+      std::tie(dx, dweight, dbias) = at::native_layer_norm_backward(
+          grads[0], x, {columns(x)}, mean, rstd, optional(weight), optional(bias), {wants_x, wants_weight, wants_bias});
       return {dx, dweight, dbias, none, none};
     }
     const Tensor g = grads[0].contiguous();
@@ -194,13 +196,15 @@ std::optional<Tensor> fast_silu(Layer* layer, const Tensor& x) {
   return run<ActivationNode>(layer, "silu", x, int64_t(Activation::silu));
 }
 
-std::optional<Tensor> fast_softmax(Layer* layer, const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype, bool log) {
+std::optional<Tensor> fast_softmax(Layer* layer, const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype,
+                                   bool log) {
   if (!serves(layer, x) || (dim != -1 && dim != x.dim() - 1) || (dtype && *dtype != at::kFloat)) return std::nullopt;
   return run<SoftmaxNode>(layer, log ? "log_softmax" : "softmax", x, log);
 }
 
 std::optional<Tensor> fast_layer_norm(Layer* layer, const Tensor& x, c10::SymIntArrayRef shape,
-                                      const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps) {
+                                      const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                                      double eps) {
   if (!serves(layer, x) || shape.size() != 1 || shape[0] != columns(x)) return std::nullopt;
   const auto w = present(weight), b = present(bias);
   if (!plain_vector(w, columns(x)) || !plain_vector(b, columns(x))) return std::nullopt;

@@ -9,10 +9,11 @@
 
 namespace hpqf::engine {
 
-void register_gemm_ops(torch::Library& aten);  // linear, addmm, matmul, mm, bmm, baddbmm, attention, embedding
-void register_conv_ops(torch::Library& aten);  // convolutions, plain and transposed
-void register_rnn_ops(torch::Library& aten);   // lstm, gru, rnn
-void register_rule_ops(torch::Library& aten);  // softmax, norms, losses: fp32 by rule
+void register_gemm_ops(torch::Library& aten);         // linear, addmm, matmul, mm, bmm, baddbmm, attention, embedding
+void register_conv_ops(torch::Library& aten);         // convolutions, plain and transposed
+void register_rnn_ops(torch::Library& aten);          // lstm, gru, rnn
+void register_rule_ops(torch::Library& aten);         // softmax, norms, losses: fp32 by rule
+void register_elementwise_ops(torch::Library& aten);  // gelu, silu
 
 // Names of ops the engine counts ("aten::linear"), for the census of those it does not.
 void note_counted_op(std::string name);

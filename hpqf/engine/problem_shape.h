@@ -10,8 +10,8 @@
 namespace hpqf::engine {
 
 struct ProblemShape {
-  std::string op;               // "linear"
-  std::vector<int64_t> a, b;    // linear: {rows, in}, {out, in}
+  std::string op;             // "linear"
+  std::vector<int64_t> a, b;  // linear: {rows, in}, {out, in}
   bool bias = false;
   bool empty() const { return op.empty(); }
   bool operator==(const ProblemShape&) const = default;

@@ -8,8 +8,8 @@
 
 namespace hpqf::engine {
 
-// One forward and backward (input and weight gradient) of the layer alone, through the engine as a plan would run it; the
-// weights change between the runs, as an optimizer changes them.
+// One forward and backward (input and weight gradient) of the layer alone, through the engine as a plan would run it;
+// the weights change between the runs, as an optimizer changes them.
 struct Rate {
   double seconds = 0;  // best of several runs, interleaved with fp32's
   double ratio = 0;    // fp32's time over this
@@ -19,9 +19,9 @@ struct Rate {
 HPQF_API ProblemShape shape_class(const ProblemShape& shape);
 HPQF_API std::string to_string(const ProblemShape& shape);  // "linear 1024x512x2048"
 
-// From memory, from the file, or measured now (some 100 ms) with the threads torch has. The file lies in $XDG_CACHE_HOME/hpqf
-// or ~/.cache/hpqf and is keyed by CPU, instruction sets, threads and torch's version; one that cannot be read or written
-// only costs the measurement.
+// From memory, from the file, or measured now (some 100 ms) with the threads torch has. The file lies in
+// $XDG_CACHE_HOME/hpqf or ~/.cache/hpqf and is keyed by CPU, instruction sets, threads and torch's version; one that
+// cannot be read or written only costs the measurement.
 HPQF_API Rate rate(const ProblemShape& shape, const BlockFormat& format);
 
 }  // namespace hpqf::engine

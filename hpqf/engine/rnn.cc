@@ -44,13 +44,13 @@ RnnWeights weights_of(const RnnCall& call, int64_t index) {
 }
 
 // The GEMM operand of all directions of a layer: [sum, I], contiguous.
-at::Tensor rounded_input(const at::Tensor& x, const LayerPrecision& precision, const Layer& layer) {
+at::Tensor rounded_input(const at::Tensor& x, const LayerPrecision& rounding, const Layer& layer) {
   at::NoGradGuard no_grad;
-  return round(x, precision.input, -1, layer, Role::input).contiguous().view({-1, x.size(-1)});
+  return round(x, rounding.input, -1, layer, Role::input).contiguous().view({-1, x.size(-1)});
 }
 
 void emit_forward_event(const RnnCall& call, const at::Tensor& output, const Layer& layer,
-                        const LayerPrecision& precision, int64_t nanoseconds) {
+                        const LayerPrecision& precision, bool integer, int64_t nanoseconds) {
   if (!layer.runtime->events) return;
   const int64_t stride = call.has_biases ? 4 : 2;
   const double rows = output.numel() / std::max<int64_t>(output.size(-1), 1);
@@ -60,7 +60,7 @@ void emit_forward_event(const RnnCall& call, const at::Tensor& output, const Lay
     flops += 2 * rows * gates * columns;
     elements += rows * columns + gates * columns + rows * call.params[i + 1].size(1);
   }
-  emit_rnn_event(layer, call.cell, observe::Pass::forward, precision.input, precision.weight, flops,
+  emit_rnn_event(layer, call.cell, integer, observe::Pass::forward, precision.input, precision.weight, flops,
                  sizeof(float) * elements, nanoseconds);
 }
 
@@ -69,6 +69,7 @@ void emit_forward_event(const RnnCall& call, const at::Tensor& output, const Lay
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run_rnn(const RnnCall& call, const LayerRef& layer) {
   const auto start = now_ns();
   const LayerPrecision& precision = layer->precision();
+  const bool integer = runs_as_integers(precision, *layer);
   const int64_t directions = call.bidirectional ? 2 : 1;
   const bool padded = !call.batch_sizes, lstm = call.cell == Cell::lstm;
   at::Tensor x = padded && call.batch_first ? call.input.transpose(0, 1) : call.input;
@@ -79,13 +80,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> run_rnn(const RnnCall& call, cons
     nodes[d]->cell = call.cell;
     nodes[d]->layer = layer;
     nodes[d]->precision = &precision;
+    nodes[d]->integer = integer;
     nodes[d]->steps = schedule(call, x, d == 1);
   }
   const auto h0 = call.state[0].unbind(0);
   const auto c0 = lstm ? call.state[1].unbind(0) : std::vector<at::Tensor>();
   std::vector<at::Tensor> h_n, c_n;
   for (int64_t l = 0; l < call.num_layers; ++l) {
-    const at::Tensor x_rounded = rounded_input(x, precision, *layer);
+    const at::Tensor x_rounded = rounded_input(x, nodes[0]->rounding(), *layer);
     std::vector<at::Tensor> outputs;
     for (int64_t d = 0; d < directions; ++d) {
       const int64_t index = l * directions + d;
@@ -98,7 +100,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> run_rnn(const RnnCall& call, cons
     x = directions == 2 ? at::cat(outputs, -1) : outputs[0];
     if (call.dropout != 0 && call.train && l < call.num_layers - 1) x = at::dropout(x, call.dropout, /*train=*/true);
   }
-  emit_forward_event(call, x, *layer, precision, now_ns() - start);
+  emit_forward_event(call, x, *layer, precision, integer, now_ns() - start);
   if (padded && call.batch_first) x = x.transpose(0, 1);
   return {x, at::stack(h_n, 0), lstm ? at::stack(c_n, 0) : at::Tensor()};
 }

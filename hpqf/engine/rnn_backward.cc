@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "hpqf/engine/instrument.h"
+#include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/rnn_saved.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/kernels/rnn_cell.h"
@@ -23,7 +24,7 @@ class Backward {
   Backward(const RnnNode& node, const RnnSaved& saved, const at::Tensor& doutput, const at::Tensor& dh_n,
            const at::Tensor& dc_n, int64_t batch)
       : node_(node),
-        precision_(*node.precision),
+        precision_(node.rounding()),
         saved_(saved),
         total_(saved.gates.size(0)),
         hidden_(saved.w_hh.size(1)),
@@ -35,6 +36,7 @@ class Backward {
     if (node.cell == Cell::lstm) dc_ = running(dc_n, batch, hidden_, options);
     dgates_h_ = at::empty({total_, gates_}, options);
     dgates_x_ = node.cell == Cell::gru ? at::empty({total_, gates_}, options) : dgates_h_;
+    if (node.integer) packed_hh_ = packed_dgrad(saved.w_hh);
     rounded_h_ = rounds(precision_.dgrad) ? at::empty({total_, gates_}, options) : dgates_h_;
   }
 
@@ -55,7 +57,9 @@ class Backward {
     if (rounds(precision_.dgrad)) rounder_(dgates, at_row(rounded_h_, s), s.rows, gates_);
     at::Tensor running_dh = dh_.narrow(0, 0, s.rows);
     const at::Tensor operand = rounded_h_.narrow(0, s.offset, s.rows);
-    if (node_.cell == Cell::gru) {
+    if (node_.integer) {
+      integer_product(operand, packed_hh_, running_dh, node_.cell == Cell::gru);
+    } else if (node_.cell == Cell::gru) {
       at::addmm_out(running_dh, running_dh, operand, saved_.w_hh);  // dh holds the part that passed the update gate
     } else {
       at::mm_out(running_dh, operand, saved_.w_hh);
@@ -63,6 +67,11 @@ class Backward {
   }
 
   at::Tensor dx() {
+    if (node_.integer) {
+      at::Tensor dx = at::empty({total_, saved_.w_ih.size(1)}, dgates_x_.options());
+      integer_product(dgates_x_, packed_dgrad(saved_.w_ih), dx, false);
+      return dx;
+    }
     if (node_.cell != Cell::gru && per_row(precision_.dgrad)) return at::mm(rounded_h_, saved_.w_ih);
     return at::mm(round(dgates_x_, precision_.dgrad, 1, *node_.layer, Role::output_grad), saved_.w_ih);
   }
@@ -72,9 +81,9 @@ class Backward {
     if (needs.b_hh) g.b_hh = needs.b_ih && node_.cell != Cell::gru ? g.b_ih.clone() : at::sum(dgates_h_, 0);
     at::Tensor dg;
     if (needs.w_hh || (needs.w_ih && node_.cell != Cell::gru)) dg = wgrad_operand(dgates_h_);
-    if (needs.w_hh) g.w_hh = at::mm(dg.t(), saved_.h);
+    if (needs.w_hh) g.w_hh = weight_gradient(dg, saved_.h);
     if (needs.w_ih && node_.cell == Cell::gru) dg = wgrad_operand(dgates_x_);
-    if (needs.w_ih) g.w_ih = at::mm(dg.t(), saved_.x);
+    if (needs.w_ih) g.w_ih = weight_gradient(dg, saved_.x);
   }
 
   void report() const { rounder_.report(); }
@@ -82,6 +91,18 @@ class Backward {
   at::Tensor dc0() const { return dc_; }
 
  private:
+  at::Tensor packed_dgrad(const at::Tensor& w) const {
+    return packed_weight(w.t(), CopyUse::packed_dgrad, node_.precision->weight, *node_.layer);
+  }
+  void integer_product(const at::Tensor& g, const at::Tensor& packed, at::Tensor& out, bool accumulate) const {
+    integer_input_gradient(g, packed, out.size(1), node_.precision->dgrad,
+                           {out.mutable_data_ptr<float>(), out.stride(0), accumulate}, *node_.layer);
+  }
+  at::Tensor weight_gradient(const at::Tensor& dgates, const at::Tensor& operand) const {
+    if (node_.integer) return integer_weight_gradient(dgates, operand, node_.precision->wgrad, *node_.layer);
+    return at::mm(dgates.t(), operand);
+  }
+
   static float* at_row(const at::Tensor& t, const RnnStep& s) {
     return t.mutable_data_ptr<float>() + s.offset * t.size(1);
   }
@@ -102,13 +123,13 @@ class Backward {
   }
 
   const RnnNode& node_;
-  const LayerPrecision& precision_;
+  const LayerPrecision& precision_;  // of operands before the products
   const RnnSaved& saved_;
   const int64_t total_, hidden_, gates_;
   StepRounder rounder_;
   at::Tensor doutput_, dh_, dc_;
   at::Tensor dgates_h_, dgates_x_;  // one tensor but for gru, whose n gate sees x and h through different factors
-  at::Tensor rounded_h_;
+  at::Tensor rounded_h_, packed_hh_;
 };
 
 }  // namespace
@@ -134,11 +155,12 @@ RnnGradients rnn_backward(const RnnNode& node, const RnnSaved& saved, const at::
   const double d_columns = hidden + (needs.x ? inputs : 0);
   const double w_columns = (needs.w_hh ? hidden : 0) + (needs.w_ih ? inputs : 0);
   const auto size = [&](double columns) { return sizeof(float) * (rows * gates + gates * columns + rows * columns); };
-  emit_rnn_event(*node.layer, node.cell, observe::Pass::dgrad, p.dgrad, rounds(p.dgrad) ? p.weight : p.dgrad,
-                 2 * rows * gates * d_columns, size(d_columns), middle - start);
+  emit_rnn_event(*node.layer, node.cell, node.integer, observe::Pass::dgrad, p.dgrad,
+                 rounds(p.dgrad) ? p.weight : p.dgrad, 2 * rows * gates * d_columns, size(d_columns), middle - start);
   if (w_columns > 0) {
-    emit_rnn_event(*node.layer, node.cell, observe::Pass::wgrad, p.wgrad, rounds(p.wgrad) ? p.input : p.wgrad,
-                   2 * rows * gates * w_columns, size(w_columns), now_ns() - middle);
+    emit_rnn_event(*node.layer, node.cell, node.integer, observe::Pass::wgrad, p.wgrad,
+                   rounds(p.wgrad) ? p.input : p.wgrad, 2 * rows * gates * w_columns, size(w_columns),
+                   now_ns() - middle);
   }
   return g;
 }

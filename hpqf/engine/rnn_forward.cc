@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/rnn_saved.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/kernels/rnn_cell.h"
@@ -23,12 +24,13 @@ class Forward {
   Forward(const RnnNode& node, const at::Tensor& h0, const std::optional<at::Tensor>& c0, const RnnWeights& weights,
           int64_t total)
       : node_(node),
-        precision_(*node.precision),
+        precision_(node.rounding()),
         hidden_(h0.size(1)),
         gates_(gates_of(node.cell) * hidden_),
         rounder_(precision_.input, Role::input, *node.layer) {
     w_hh_ = round_weight(weights.w_hh, precision_.weight, 1, node.layer);
     w_hh_t_ = w_hh_.t();
+    if (node.integer) packed_hh_ = packed_weight(weights.w_hh, CopyUse::packed, node.precision->weight, *node.layer);
     result_.h_n = h0.clone(at::MemoryFormat::Contiguous);
     const auto options = h0.options();
     result_.output = at::empty({total, hidden_}, options);
@@ -41,7 +43,7 @@ class Forward {
     if (node.cell == Cell::gru) {
       hn_ = at::empty({total, hidden_}, options);
       scratch_ = at::empty({h0.size(0), gates_}, options);
-      b_hh_ = weights.b_hh;
+      if (weights.b_hh) b_hh_ = weights.b_hh->contiguous();
     }
     pre_ = node.cell == Cell::lstm || node.cell == Cell::gru ? at::empty({total, gates_}, options) : result_.output;
   }
@@ -49,8 +51,15 @@ class Forward {
   // x W_ih + b_ih (+ b_hh where it is only added): one GEMM over all time steps.
   void project_inputs(const at::Tensor& x, const RnnWeights& weights) {
     const at::Tensor w_ih = round_weight(weights.w_ih, precision_.weight, 1, node_.layer);
-    if (weights.b_ih) {
-      at::addmm_out(pre_, node_.cell == Cell::gru ? *weights.b_ih : at::add(*weights.b_ih, *weights.b_hh), x, w_ih.t());
+    const std::optional<at::Tensor> bias =
+        !weights.b_ih ? std::nullopt
+                      : std::optional(node_.cell == Cell::gru ? weights.b_ih->contiguous()
+                                                              : at::add(*weights.b_ih, *weights.b_hh));
+    if (node_.integer) {
+      integer_product(x, packed_weight(w_ih, CopyUse::packed, node_.precision->weight, *node_.layer), pre_, false,
+                      bias);
+    } else if (bias) {
+      at::addmm_out(pre_, *bias, x, w_ih.t());
     } else {
       at::mm_out(pre_, x, w_ih.t());
     }
@@ -68,7 +77,9 @@ class Forward {
     float* const output = at_row(result_.output, s);
     if (node_.cell == Cell::gru) {
       at::Tensor hidden_gates = scratch_.narrow(0, 0, s.rows);
-      if (b_hh_) {
+      if (node_.integer) {
+        integer_product(h, packed_hh_, hidden_gates, false, b_hh_);
+      } else if (b_hh_) {
         at::addmm_out(hidden_gates, *b_hh_, h, w_hh_t_);
       } else {
         at::mm_out(hidden_gates, h, w_hh_t_);
@@ -77,7 +88,11 @@ class Forward {
                                             h_before, at_row(hn_, s), output});
     } else {
       at::Tensor gates = pre_.narrow(0, s.offset, s.rows);
-      at::addmm_out(gates, gates, h, w_hh_t_);
+      if (node_.integer) {
+        integer_product(h, packed_hh_, gates, true, std::nullopt);
+      } else {
+        at::addmm_out(gates, gates, h, w_hh_t_);
+      }
       if (node_.cell == Cell::lstm) {
         float* const c_n = result_.c_n.mutable_data_ptr<float>();
         float* const c_before = at_row(c_before_, s);
@@ -104,17 +119,25 @@ class Forward {
   }
 
  private:
+  void integer_product(const at::Tensor& x, const at::Tensor& packed, at::Tensor& out, bool accumulate,
+                       const std::optional<at::Tensor>& bias) const {
+    integer_forward(
+        x, packed, gates_, node_.precision->input,
+        {out.mutable_data_ptr<float>(), out.stride(0), accumulate, bias ? bias->const_data_ptr<float>() : nullptr},
+        *node_.layer);
+  }
+
   static float* at_row(const at::Tensor& t, const RnnStep& s) {
     return t.mutable_data_ptr<float>() + s.offset * t.size(1);
   }
 
   const RnnNode& node_;
-  const LayerPrecision& precision_;
+  const LayerPrecision& precision_;  // of operands before the products
   const int64_t hidden_, gates_;
   StepRounder rounder_;
   RnnForwardResult result_;
   at::Tensor pre_;  // pre-activations, then activations
-  at::Tensor w_hh_, w_hh_t_, h_before_, h_operand_, c_before_, hn_, scratch_;
+  at::Tensor w_hh_, w_hh_t_, packed_hh_, h_before_, h_operand_, c_before_, hn_, scratch_;
   std::optional<at::Tensor> b_hh_;
 };
 

@@ -13,6 +13,8 @@ namespace hpqf::engine {
 
 inline bool rounds(const BlockFormat& format) { return format.format != Format::fp32; }
 inline int64_t gates_of(Cell cell) { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
+// The products run as integers: all four formats of the GEMM are one that the integer GEMM takes.
+bool runs_as_integers(const LayerPrecision& precision, const Layer& layer);
 const char* op_name(Cell cell);  // "lstm", "gru", "rnn_tanh", "rnn_relu"
 
 // Rows [offset, offset + rows) of the packed sequence: the batch at one time step. Padded sequences are packed ones
@@ -26,7 +28,9 @@ struct RnnNode : torch::CustomClassHolder {
   Cell cell = Cell::lstm;
   LayerRef layer;
   const LayerPrecision* precision = nullptr;  // that of the forward pass, also for backward; kept alive by `layer`
-  std::vector<RnnStep> steps;  // in the order of processing: last time step first in the reverse direction
+  bool integer = false;  // the products run on the integer GEMM, from operands as they are; else on rounded ones
+  const LayerPrecision& rounding() const;  // what operands are rounded to before the products: nothing when `integer`
+  std::vector<RnnStep> steps;              // in the order of processing: last time step first in the reverse direction
 };
 
 struct RnnWeights {

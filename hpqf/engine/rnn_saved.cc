@@ -1,5 +1,7 @@
 #include "hpqf/engine/rnn_saved.h"
 
+#include "hpqf/engine/integer_products.h"
+
 namespace hpqf::engine {
 
 const char* op_name(Cell cell) {
@@ -28,8 +30,20 @@ void StepRounder::report() const {
   }
 }
 
-void emit_rnn_event(const Layer& layer, Cell cell, observe::Pass pass, const BlockFormat& a, const BlockFormat& b,
-                    double flops, double bytes, int64_t nanoseconds) {
+bool runs_as_integers(const LayerPrecision& p, const Layer& layer) {
+  const std::string& force = layer.runtime->force;
+  const Format f = p.weight.format;
+  return (force.empty() || force == "hpqf.integer") && (f == Format::int8 || f == Format::int12) &&
+         p.input == p.weight && p.dgrad == p.weight && p.wgrad == p.weight && integer_refusal(p.weight).empty();
+}
+
+const LayerPrecision& RnnNode::rounding() const {
+  static const LayerPrecision none;
+  return integer ? none : *precision;
+}
+
+void emit_rnn_event(const Layer& layer, Cell cell, bool integer, observe::Pass pass, const BlockFormat& a,
+                    const BlockFormat& b, double flops, double bytes, int64_t nanoseconds) {
   const auto& events = layer.runtime->events;
   if (!events) return;
   observe::OpEvent event;
@@ -38,7 +52,11 @@ void emit_rnn_event(const Layer& layer, Cell cell, observe::Pass pass, const Blo
   event.pass = pass;
   event.requested_a = event.effective_a = a;
   event.requested_b = event.effective_b = b;
-  event.implementation = rounds(a) || rounds(b) ? "emulated" : "torch";
+  event.implementation = integer ? "hpqf.integer" : rounds(a) || rounds(b) ? "emulated" : "torch";
+  if (integer) {
+    event.effective_a = unsigned_side(a);
+    event.reason = layer.runtime->intern(integer_reason(a));
+  }
   event.flops = flops;
   event.bytes = bytes;
   event.nanoseconds = nanoseconds;

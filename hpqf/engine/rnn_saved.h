@@ -47,8 +47,8 @@ class StepRounder {
   kernels::RoundStats stats_;
 };
 
-// One event of the node's layer. a and b are the operands' formats, requested and run alike.
-void emit_rnn_event(const Layer& layer, Cell cell, observe::Pass pass, const BlockFormat& a, const BlockFormat& b,
-                    double flops, double bytes, int64_t nanoseconds);
+// One event of the layer. a and b are the formats of the operands, the first of which is the unsigned one of integers.
+void emit_rnn_event(const Layer& layer, Cell cell, bool integer, observe::Pass pass, const BlockFormat& a,
+                    const BlockFormat& b, double flops, double bytes, int64_t nanoseconds);
 
 }  // namespace hpqf::engine

@@ -42,8 +42,8 @@ struct Runtime::Impl {
   bool runs_own_kernels() const {
     if (!kernels::best_gemm_path() || !(state->force.empty() || state->force == "hpqf.integer")) return false;
     return std::any_of(state->layers.begin(), state->layers.end(), [](const Layer& layer) {
-      const Format f = layer.precision().weight.format;
-      return f == Format::int8 || f == Format::int12;
+      const BlockFormat& f = layer.precision().weight;
+      return f.shape == formats::BlockShape::vector && (f.format == Format::int8 || f.format == Format::int12);
     });
   }
 

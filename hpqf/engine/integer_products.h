@@ -1,0 +1,41 @@
+// The three products of a layer with a weight, on the integer GEMM: what linear and recurrent layers share.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "hpqf/engine/layer.h"
+#include "hpqf/engine/weight_cache.h"
+
+namespace hpqf::engine {
+
+// "" when this CPU multiplies operands in `format` natively as integers; else why not.
+std::string integer_refusal(const BlockFormat& format);
+
+// The format in which the operand that is stored unsigned really runs: int7 for int8 on CPUs without VNNI.
+BlockFormat unsigned_side(BlockFormat format);
+std::string integer_reason(const BlockFormat& format);  // path and formats in words, for the audit
+
+struct IntegerOutput {
+  float* data;
+  int64_t stride;
+  bool accumulate = false;
+  const float* bias = nullptr;
+};
+
+// w [rows, k] packed as operand B: kept until the weight changes.
+at::Tensor packed_weight(const at::Tensor& w, CopyUse use, const BlockFormat& format, const Layer& layer);
+
+// out [rows, n] (+)= x [rows, k] * packed w [n, k]^T
+void integer_forward(const at::Tensor& x, const at::Tensor& packed, int64_t n, const BlockFormat& format,
+                     const IntegerOutput& out, const Layer& layer);
+// out [rows, k] (+)= g [rows, n] * w [n, k]; `packed` is that of w^T. Gradients round stochastically, from a seed that
+// is a function of the gradient itself: a resumed or recomputed step draws the same numbers, and there is no state to
+// keep.
+void integer_input_gradient(const at::Tensor& g, const at::Tensor& packed, int64_t k, const BlockFormat& format,
+                            const IntegerOutput& out, const Layer& layer);
+// g [rows, n]^T * x [rows, k]: the contraction runs over the rows of the batch.
+at::Tensor integer_weight_gradient(const at::Tensor& g, const at::Tensor& x, const BlockFormat& format,
+                                   const Layer& layer);
+
+}  // namespace hpqf::engine
