@@ -64,7 +64,7 @@ TEST(Elementwise, EqualsTorchForwardBackwardAndTwice) {
   if (!kernels::best_gemm_path()) GTEST_SKIP() << "our loops serve only where the integer GEMM does";
   torch::nn::Linear fc(4, 4);
   for (const Case& c : kCases)
-    for (const Tensor& data : {at::randn({37, 50}), at::randn({1, 1}), at::randn({6, 40}).slice(1, 0, 33)}) {
+    for (const Tensor& data : {at::randn({37, 50}), at::randn({1, 5}), at::randn({6, 40}).slice(1, 0, 33)}) {
       const Tensor g = at::randn(data.sizes());
       const Results want = run(c, data, g);
       auto audit = std::make_shared<observe::Audit>();

@@ -110,7 +110,8 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   // Decide, at the step boundary.
   if (parts_.runtime) {
     result.changes = react(observations);
-    if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty()) result.changes.push_back(std::move(chosen));
+    if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty())
+      result.changes.push_back(std::move(chosen));
   }
   if (std::string reason = parts_.scaler->update(); !reason.empty()) result.changes.push_back(std::move(reason));
 

@@ -65,8 +65,9 @@ void bind_engine(py::module_& m) {
       .def_property_readonly("facts", &Runtime::facts)
       .def("apply", &Runtime::apply, "plan"_a)
       .def_property_readonly("unsettled", [](const Runtime& r) { return engine::unsettled(r.plan()); })
-      .def("settle", &engine::settle, py::call_guard<py::gil_scoped_release>(),
-           "Between steps: chooses the formats of an \"auto\" plan once its layers were seen; what was chosen, or \"\".")
+      .def(
+          "settle", &engine::settle, py::call_guard<py::gil_scoped_release>(),
+          "Between steps: chooses the formats of an \"auto\" plan once its layers were seen; what was chosen, or \"\".")
       .def("rescan", &Runtime::rescan, "parameters"_a)
       .def(
           "layer", [](Runtime& r, const std::string& name) { return engine::ref(r.layer(name)); }, "name"_a);
