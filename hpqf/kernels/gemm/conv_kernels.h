@@ -1,0 +1,36 @@
+// The inner functions of convolutions that differ by instruction set. They move codes; rounding and products are those
+// of PathKernels.
+//
+// A quantised pixel is a record: for every block of channels the pair {float scale; int32 start}, padded to 16 bytes in
+// all, then the codes of all channels. Records of an image lie in rows with a border of zero records, so that a tap of
+// the kernel is a constant distance in memory and a panel of im2col is 16 records transposed.
+#pragma once
+#include "hpqf/kernels/gemm/layout.h"
+
+namespace hpqf::kernels {
+
+struct RecordLayout {
+  Grid grid;
+  int64_t block, blocks;  // channels in a block, blocks in a record
+  int64_t header() const { return divide_up(blocks, 2) * 16; }
+  int64_t code_bytes() const { return block * lane_bytes(grid); }
+  int64_t bytes() const { return header() + blocks * code_bytes(); }
+  int64_t panel_block() const { return b_header(grid) + code_bytes() * kPanelB; }  // bytes of a block in a panel
+};
+
+struct ConvKernels {
+  // The 16 rows of a packed panel of B become records.
+  void (*spread)(const RecordLayout&, const char* panel, char* const* record);
+  // Blocks first .. last - 1 of 16 records, each `distance` bytes on, become blocks of a packed panel of B.
+  void (*gather)(const RecordLayout&, const char* const* record, int64_t distance, int64_t first, int64_t last,
+                 char* panel);
+  // to[column][row] = from[row * stride + column] for 16 columns.
+  void (*store_columns)(const float* from, int64_t stride, int64_t rows, float* const* to);
+};
+
+extern const ConvKernels kReferenceConvKernels;
+#if defined(__x86_64__)
+extern const ConvKernels kAvx2ConvKernels;
+#endif
+
+}  // namespace hpqf::kernels

@@ -1,0 +1,150 @@
+#include "hpqf/kernels/gemm/integer_conv.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "hpqf/base/error.h"
+#include "hpqf/base/parallel.h"
+#include "hpqf/kernels/gemm/correlation.h"
+#include "hpqf/kernels/gemm/path.h"
+#include "hpqf/kernels/gemm/scratch.h"
+
+namespace hpqf::kernels {
+namespace {
+
+std::string text(int64_t a, int64_t b) { return std::to_string(a) + " x " + std::to_string(b); }
+
+void check(const ConvShape& s, const GemmBlocks& blocks) {
+  packed_bytes(0, 0, blocks);  // throws for a block size not listed
+  if (std::min({s.in_channels, s.out_channels, s.height, s.width, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
+                s.dilation_h, s.dilation_w, s.groups}) < 1 ||
+      std::min({s.batch, s.padding_h, s.padding_w}) < 0)
+    throw Error(
+        "integer convolution with a size, stride, dilation or group count below 1, or a batch or padding below 0",
+        "sizes of 1 or more; a batch and padding of 0 or more", "check the shape");
+  if (s.in_channels % s.groups || s.out_channels % s.groups)
+    throw Error("integer convolution of " + std::to_string(s.in_channels) + " to " + std::to_string(s.out_channels) +
+                    " channels in " + std::to_string(s.groups) + " groups",
+                "groups that divide both", "change the number of groups");
+  if (s.height + 2 * s.padding_h < s.dilation_h * (s.kernel_h - 1) + 1 ||
+      s.width + 2 * s.padding_w < s.dilation_w * (s.kernel_w - 1) + 1)
+    throw Error("integer convolution of an image of " + text(s.height, s.width) + " with padding " +
+                    text(s.padding_h, s.padding_w) + " by a kernel of " + text(s.kernel_h, s.kernel_w),
+                "a padded image at least as large as the dilated kernel", "add padding or use a smaller kernel");
+}
+
+// Rows of one part's weights as a matrix: row, tap of the part, channel.
+void copy_rows(const ConvPlan& plan, const Correlation& c, const ConstImages& w, int64_t group, int64_t first,
+               int64_t rows, float* to, int64_t stride) {
+  const ConvShape& s = plan.shape;
+  const int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups, all_taps = s.kernel_h * s.kernel_w;
+  const bool planes = w.layout == ImageLayout::channels_first;
+  const int64_t out_stride = in * all_taps, in_stride = planes ? all_taps : 1, tap_stride = planes ? 1 : in;
+  const bool forward = plan.pass == ConvPass::forward;
+  const int64_t row_stride = forward ? out_stride : in_stride, channel_stride = forward ? in_stride : out_stride;
+  const float* from = w.data + group * out * out_stride + first * row_stride;
+  const int64_t padded = plan.record.block * plan.record.blocks;
+  std::memset(to, 0, size_t(rows * stride) * 4);
+  auto copy = [&](int64_t r, int64_t channel) {
+    for (int64_t i = 0; i < c.y.taps; ++i)
+      for (int64_t j = 0; j < c.x.taps; ++j)
+        to[r * stride + (i * c.x.taps + j) * padded + channel] =
+            from[r * row_stride + channel * channel_stride +
+                 ((c.y.first + i * c.y.every) * s.kernel_w + c.x.first + j * c.x.every) * tap_stride];
+  };
+  // What lies together is read together.
+  if (forward) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t channel = 0; channel < plan.from_channels; ++channel) copy(r, channel);
+  } else {
+    for (int64_t channel = 0; channel < plan.from_channels; ++channel)
+      for (int64_t r = 0; r < rows; ++r) copy(r, channel);
+  }
+}
+
+int64_t run(const GemmPath& path, const ConvShape& shape, ConvPass pass, const ConstImages& from,
+            const PackRounding& rounding, const void* weights, const GemmBlocks& blocks, const Images& to,
+            const float* bias) {
+  check(shape, blocks);
+  if (shape.batch == 0) return 0;
+  return correlate(*path.kernels, ConvPlan(shape, pass, blocks), from, rounding, weights, to, bias);
+}
+
+}  // namespace
+
+ConvPlan::ConvPlan(const ConvShape& s, ConvPass p, const GemmBlocks& blocks)
+    : shape(s),
+      pass(p),
+      from_channels((p == ConvPass::forward ? s.in_channels : s.out_channels) / s.groups),
+      to_channels((p == ConvPass::forward ? s.out_channels : s.in_channels) / s.groups) {
+  const int64_t padded = divide_up(from_channels, kPadK) * kPadK;
+  int64_t block = blocks.block;
+  while (padded % block) block /= 2;
+  record = {blocks.grid, block, padded / block};
+}
+
+Correlation ConvPlan::part(int64_t i) const {
+  const ConvShape& s = shape;
+  if (pass == ConvPass::forward)
+    return {forward_axis(s.height, s.out_height(), s.kernel_h, s.stride_h, s.padding_h, s.dilation_h),
+            forward_axis(s.width, s.out_width(), s.kernel_w, s.stride_w, s.padding_w, s.dilation_w)};
+  return {gradient_axis(s.out_height(), s.height, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h, i / s.stride_w),
+          gradient_axis(s.out_width(), s.width, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w, i % s.stride_w)};
+}
+
+int64_t conv_weight_bytes(const ConvShape& shape, ConvPass pass, const GemmBlocks& blocks) {
+  check(shape, blocks);
+  const ConvPlan plan(shape, pass, blocks);
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < plan.parts(); ++i) bytes += plan.weight_bytes(plan.part(i)) * shape.groups;
+  return bytes;
+}
+
+int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass pass, const ConstImages& w,
+                          const GemmBlocks& blocks, const PackRounding& rounding, void* out) {
+  check(shape, blocks);
+  const ConvPlan plan(shape, pass, blocks);
+  const PathKernels& kernels = *path.kernels;
+  constexpr int64_t kPanels = 4;  // at a time: the sixteen rows of a piece
+  const int64_t pieces = divide_up(plan.panels_a(), kPanels);
+  std::atomic<int64_t> bad{0};
+  char* to = static_cast<char*>(out);
+  for (int64_t i = 0; i < plan.parts(); ++i) {
+    const Correlation c = plan.part(i);
+    const BlockGrid grid = plan.grid(c);
+    if (grid.k == 0) continue;
+    const int64_t stride = grid.k + 16;  // not a power of two: rows would share cache sets
+    base::parallel_for(0, shape.groups * pieces, 1, [&](int64_t first, int64_t last) {
+      for (int64_t p = first; p < last; ++p) {
+        const int64_t group = p / pieces, panel = p % pieces * kPanels;
+        const int64_t panels = std::min(kPanels, plan.panels_a() - panel);
+        const int64_t row = panel * kPanelA, rows = std::min(panels * kPanelA, plan.to_channels - row);
+        float* copy = reinterpret_cast<float*>(scratch(Scratch::output, rows * stride * 4));
+        copy_rows(plan, c, w, group, row, rows, copy, stride);
+        const PackJob job{{copy, rows, grid.k, stride, false},
+                          grid,
+                          blocks.grid == Grid::int8 ? kernels.a8 : kernels.a12,
+                          piece_rounding(rounding, (i * shape.groups + group) * pieces + p % pieces)};
+        bad += kernels.pack_a(job, 0, panels, 0, grid.count(),
+                              to + group * plan.weight_bytes(c) + panel * plan.panel_bytes(c));
+      }
+    });
+    to += shape.groups * plan.weight_bytes(c);
+  }
+  return bad;
+}
+
+int64_t conv_forward(const GemmPath& path, const ConvShape& shape, const ConstImages& x, const PackRounding& rounding,
+                     const void* packed_weights, const GemmBlocks& blocks, const Images& y, const float* bias) {
+  return run(path, shape, ConvPass::forward, x, rounding, packed_weights, blocks, y, bias);
+}
+
+int64_t conv_input_gradient(const GemmPath& path, const ConvShape& shape, const ConstImages& dy,
+                            const PackRounding& rounding, const void* packed_weights, const GemmBlocks& blocks,
+                            const Images& dx) {
+  return run(path, shape, ConvPass::input_gradient, dy, rounding, packed_weights, blocks, dx, nullptr);
+}
+
+}  // namespace hpqf::kernels
