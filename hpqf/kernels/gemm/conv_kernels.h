@@ -18,6 +18,15 @@ struct RecordLayout {
   int64_t panel_block() const { return b_header(grid) + code_bytes() * kPanelB; }  // bytes of a block in a panel
 };
 
+// How a run of elements becomes codes.
+struct CodeJob {
+  Grid grid;
+  int offset;  // added to 8-bit codes
+  bool stochastic;
+  float inverse;  // 1 / scale, times 2^16 if stochastic
+  uint32_t key;   // of random16
+};
+
 struct ConvKernels {
   // The 16 rows of a packed panel of B become records.
   void (*spread)(const RecordLayout&, const char* panel, char* const* record);
@@ -26,7 +35,15 @@ struct ConvKernels {
                  char* panel);
   // to[column][row] = from[row * stride + column] for 16 columns.
   void (*store_columns)(const float* from, int64_t stride, int64_t rows, float* const* to);
+  // Largest magnitude of n elements, as the bits of a float: above kLargestFinite if one is a NaN or infinity.
+  uint32_t (*largest)(const float* from, int64_t n);
+  // Codes of elements k .. k + n - 1 in order. May write up to 63 bytes beyond them.
+  void (*codes)(const CodeJob&, const float* from, int64_t n, int64_t k, char* out);
+  // Words of 4 rows of codes, `bytes` (a multiple of 32) of each, to out[word][4]: a block of a packed panel of A.
+  void (*interleave)(const char* const* row, int64_t bytes, char* out);
 };
+
+inline constexpr uint32_t kLargestFinite = 0x7f7fffff;
 
 extern const ConvKernels kReferenceConvKernels;
 #if defined(__x86_64__)

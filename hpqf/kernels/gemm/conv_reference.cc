@@ -1,4 +1,7 @@
 // The definition of what convolutions do to packed codes, a word at a time.
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "hpqf/kernels/gemm/conv_kernels.h"
@@ -38,8 +41,37 @@ void store_columns(const float* from, int64_t stride, int64_t rows, float* const
     for (int64_t r = 0; r < rows; ++r) to[i][r] = from[r * stride + i];
 }
 
+uint32_t largest(const float* from, int64_t n) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < n; ++i) most = std::max(most, std::bit_cast<uint32_t>(from[i]) & 0x7fffffffu);
+  return most;
+}
+
+void codes(const CodeJob& job, const float* from, int64_t n, int64_t k, char* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    int code = int(std::nearbyint(from[i] * job.inverse));
+    if (job.stochastic) code = (code + int(random16(job.key, k + i))) >> 16;
+    if (job.grid == Grid::int8) {
+      out[i] = char(code + job.offset);
+    } else {
+      const auto lane = int16_t(code);
+      std::memcpy(out + 2 * i, &lane, 2);
+    }
+  }
+}
+
+void interleave(const char* const* row, int64_t bytes, char* out) {
+  for (int64_t i = 0; i < bytes; i += 4)
+    for (int r = 0; r < kPanelA; ++r, out += 4) std::memcpy(out, row[r] + i, 4);
+}
+
 }  // namespace
 
-const ConvKernels kReferenceConvKernels = {.spread = spread, .gather = gather, .store_columns = store_columns};
+const ConvKernels kReferenceConvKernels = {.spread = spread,
+                                           .gather = gather,
+                                           .store_columns = store_columns,
+                                           .largest = largest,
+                                           .codes = codes,
+                                           .interleave = interleave};
 
 }  // namespace hpqf::kernels

@@ -59,4 +59,11 @@ HPQF_API int64_t conv_input_gradient(const GemmPath& path, const ConvShape& shap
                                      const PackRounding& rounding, const void* packed_weights, const GemmBlocks& blocks,
                                      const Images& dx);
 
+// dw = gradient of the weight, laid out as the weights are. The contraction runs over the pixels of all images, in
+// bands of some 512 to 1024 of them. dy takes the B side with the blocks asked for; x the A side (int7 on AVX2) with
+// one scale for each channel of a band, because all taps read the same codes at different places.
+HPQF_API int64_t conv_weight_gradient(const GemmPath& path, const ConvShape& shape, const ConstImages& x,
+                                      const PackRounding& rounding_x, const ConstImages& dy,
+                                      const PackRounding& rounding_dy, const GemmBlocks& blocks, const Images& dw);
+
 }  // namespace hpqf::kernels

@@ -3,13 +3,13 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "hpqf/kernels/gemm/conv_kernels.h"
+#include "hpqf/kernels/gemm/x86/round_avx2.h"
 
 namespace hpqf::kernels {
 namespace {
-
-#define HPQF_INLINE [[gnu::always_inline]] inline
 
 HPQF_INLINE void transpose(__m256i (&v)[4]) {
   const __m256i t0 = _mm256_unpacklo_epi32(v[0], v[1]), t1 = _mm256_unpackhi_epi32(v[0], v[1]);
@@ -107,8 +107,90 @@ void store_columns(const float* from, int64_t stride, int64_t rows, float* const
   }
 }
 
+uint32_t largest(const float* from, int64_t n) {
+  const __m256i mask = _mm256_set1_epi32(0x7fffffff);
+  auto bits = [&](const float* p) {
+    return _mm256_and_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), mask);
+  };
+  __m256i m0 = _mm256_setzero_si256(), m1 = m0;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    m0 = _mm256_max_epi32(m0, bits(from + i));
+    m1 = _mm256_max_epi32(m1, bits(from + i + 8));
+  }
+  alignas(32) float rest[16] = {};
+  if (i < n) {
+    std::memcpy(rest, from + i, size_t(n - i) * 4);
+    m0 = _mm256_max_epi32(m0, bits(rest));
+    m1 = _mm256_max_epi32(m1, bits(rest + 8));
+  }
+  m0 = _mm256_max_epi32(m0, m1);
+  __m128i m = _mm_max_epi32(_mm256_castsi256_si128(m0), _mm256_extracti128_si256(m0, 1));
+  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+  return uint32_t(_mm_cvtsi128_si32(m));
+}
+
+template <Grid G, bool kStochastic>
+HPQF_INLINE void codes_as(const CodeJob& job, const float* from, int64_t n, int64_t k, char* out) {
+  constexpr int kStep = G == Grid::int8 ? 32 : 16;
+  const __m256 inverse = _mm256_set1_ps(job.inverse);
+  const __m256i offset = _mm256_set1_epi8(char(job.offset)), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i iota = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(int(kWeyl)));
+  alignas(32) float rest[kStep];
+  for (int64_t i = 0; i < n; i += kStep) {
+    const float* x = from + i;
+    if (n - i < kStep) {
+      std::memset(rest, 0, sizeof rest);
+      std::memcpy(rest, x, size_t(n - i) * 4);
+      x = rest;
+    }
+    __m256i q[kStep / 8];
+#pragma GCC unroll 4
+    for (int j = 0; j < kStep / 8; ++j) {
+      __m256i keyed = _mm256_setzero_si256();
+      if constexpr (kStochastic)
+        keyed = _mm256_add_epi32(iota, _mm256_set1_epi32(int(job.key + uint32_t(k + i + 8 * j) * kWeyl)));
+      q[j] = quantised<kStochastic>(_mm256_loadu_ps(x + 8 * j), inverse, keyed);
+    }
+    __m256i v = _mm256_packs_epi32(q[0], q[1]);
+    if constexpr (G == Grid::int8) {
+      v = _mm256_packs_epi16(v, _mm256_packs_epi32(q[2], q[3]));
+      v = _mm256_add_epi8(_mm256_permutevar8x32_epi32(v, order), offset);
+    } else {
+      v = _mm256_permute4x64_epi64(v, 0xD8);
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i * lane_bytes(G)), v);
+  }
+}
+
+void codes(const CodeJob& job, const float* from, int64_t n, int64_t k, char* out) {
+  if (job.grid == Grid::int8)
+    job.stochastic ? codes_as<Grid::int8, true>(job, from, n, k, out)
+                   : codes_as<Grid::int8, false>(job, from, n, k, out);
+  else
+    job.stochastic ? codes_as<Grid::int12, true>(job, from, n, k, out)
+                   : codes_as<Grid::int12, false>(job, from, n, k, out);
+}
+
+void interleave(const char* const* row, int64_t bytes, char* out) {
+  for (int64_t i = 0; i < bytes; i += 32, out += 128) {
+    __m256i v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) v[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row[r] + i));
+    transpose(v);
+#pragma GCC unroll 4
+    for (int w = 0; w < 4; ++w) store_halves(out + 16 * w, out + 64 + 16 * w, v[w]);
+  }
+}
+
 }  // namespace
 
-const ConvKernels kAvx2ConvKernels = {.spread = spread, .gather = gather, .store_columns = store_columns};
+const ConvKernels kAvx2ConvKernels = {.spread = spread,
+                                      .gather = gather,
+                                      .store_columns = store_columns,
+                                      .largest = largest,
+                                      .codes = codes,
+                                      .interleave = interleave};
 
 }  // namespace hpqf::kernels
