@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "hpqf/base/parallel.h"
 #include "hpqf/kernels/gemm/conv_checks.h"
@@ -55,29 +56,20 @@ struct Bands {
   }
 };
 
-// The kernel's rows as places in planes.
+// The kernel's rows as places in planes. Which residue a tap reads repeats every stride / gcd(stride, dilation) taps.
 struct KernelRows {
-  int64_t lowest = 0, highest = 0;  // rows of a plane before and after those of dy, over all taps
-  int64_t planes = 0;
   const ConvShape& s;
-  explicit KernelRows(const ConvShape& shape) : s(shape) {
-    lowest = move(0);
-    highest = move(s.kernel_h - 1);
-    for (int64_t tap = 0; tap < s.kernel_h; ++tap) planes += first(tap) == tap;
-  }
+  const int64_t planes;           // residues that are read
+  const int64_t lowest, highest;  // rows of a plane before and after those of dy, over all taps
+  explicit KernelRows(const ConvShape& shape)
+      : s(shape),
+        planes(std::min(s.kernel_h, s.stride_h / std::gcd(s.stride_h, s.dilation_h))),
+        lowest(move(0)),
+        highest(move(s.kernel_h - 1)) {}
   int64_t offset(int64_t tap) const { return tap * s.dilation_h - s.padding_h; }
   int64_t move(int64_t tap) const { return floor_divide(offset(tap), s.stride_h); }
   int64_t residue(int64_t tap) const { return offset(tap) - move(tap) * s.stride_h; }
-  int64_t first(int64_t tap) const {  // the first tap that reads the same plane
-    int64_t other = 0;
-    while (residue(other) != residue(tap)) ++other;
-    return other;
-  }
-  int64_t plane(int64_t tap) const {
-    int64_t before = 0;
-    for (int64_t other = 0; other < first(tap); ++other) before += first(other) == other;
-    return before;
-  }
+  int64_t plane(int64_t tap) const { return tap % planes; }
 };
 
 class Gradient {
@@ -197,16 +189,29 @@ class Gradient {
     int64_t first, channels;  // of the group
     char* planes;             // [channel][kernel column][residue of rows]
     float* scales;            // [tap][channels_]
+    int64_t* distances;       // [tap]: where it begins in the planes of a channel
   };
 
+  int64_t plane_at(int64_t kx, int64_t ky) const {
+    return (kx * kernel_rows_.planes + kernel_rows_.plane(ky)) * plane_bytes_;
+  }
   int64_t channel_bytes() const { return s.kernel_w * kernel_rows_.planes * plane_bytes_; }
 
   int64_t multiply_unit(int64_t index, int64_t group, int64_t unit, const char* gradient, float* sums) const {
     const Band band = bands_.at(index, s);
     const BlockGrid g = grid(band);
-    char* planes = scratch(Scratch::planes, (channels_ + 1) * channel_bytes() + taps_ * channels_ * 4);
-    const Unit u{band, unit * channels_, std::min(channels_, in_ - unit * channels_), planes,
-                 reinterpret_cast<float*>(planes + (channels_ + 1) * channel_bytes())};
+    char* planes = scratch(Scratch::planes, channels_ * channel_bytes() + taps_ * (channels_ * 4 + 8));
+    int64_t* distances = reinterpret_cast<int64_t*>(planes + channels_ * channel_bytes());
+    const Unit u{band,
+                 unit * channels_,
+                 std::min(channels_, in_ - unit * channels_),
+                 planes,
+                 reinterpret_cast<float*>(distances + taps_),
+                 distances};
+    for (int64_t tap = 0; tap < taps_; ++tap)
+      distances[tap] =
+          plane_at(tap % s.kernel_w, tap / s.kernel_w) +
+          (kernel_rows_.move(tap / s.kernel_w) - kernel_rows_.lowest) * band.images * s.out_width() * lane_;
     const int64_t bad = quantise(index, group, u);
     const GemmResult result{sums, sum_stride_, index > 0, nullptr};
     multiply(
@@ -222,12 +227,9 @@ class Gradient {
   // Panels of A: four channels of one tap.
   void pack_unit(const Unit& u, const BlockGrid& g, int64_t first, int64_t last, int64_t b0, int64_t b1,
                  char* out) const {
-    const int64_t row_bytes = u.band.images * s.out_width() * lane_;
+    int64_t tap = first * kPanelA / channels_, channel = first * kPanelA % channels_;
     for (int64_t p = first; p < last; ++p) {
-      const int64_t tap = p * kPanelA / channels_, channel = p * kPanelA % channels_;
-      const int64_t ky = tap / s.kernel_w, kx = tap % s.kernel_w;
-      const char* from = u.planes + (kx * kernel_rows_.planes + kernel_rows_.plane(ky)) * plane_bytes_ +
-                         (kernel_rows_.move(ky) - kernel_rows_.lowest) * row_bytes;
+      const char* from = u.planes + u.distances[tap];
       for (int64_t b = b0; b < b1; ++b) {
         const char* row[kPanelA];
         for (int64_t r = 0; r < kPanelA; ++r)
@@ -236,6 +238,7 @@ class Gradient {
         path_.conv->interleave(row, g.padded(b) * lane_, out + a_header(g.grid));
         out += g.a_bytes(g.padded(b));
       }
+      if ((channel += kPanelA) == channels_) channel = 0, ++tap;
     }
   }
 
@@ -327,36 +330,62 @@ class Gradient {
 
   // The planes of one channel from its codes [image][row][column].
   void lay_out(const Band& band, const Rows& rows, const char* codes, int offset, char* planes) const {
-    const int64_t width = s.out_width(), line = width * lane_, run = rows.count * s.width * lane_;
+    for (int64_t ky = 0; ky < kernel_rows_.planes; ++ky) {
+      if (s.stride_w == 1 && s.out_width() == s.width) {
+        shift_planes(band, rows, codes, offset, ky, planes);
+        continue;
+      }
+      for (int64_t kx = 0; kx < s.kernel_w; ++kx)
+        copy_rows(band, rows, codes, offset, ky, kx * s.dilation_w - s.padding_w, planes + plane_at(kx, ky));
+    }
+  }
+
+  // Where the image is as wide as the gradient: the rows are put in order once, and all columns of the kernel are that
+  // plane moved, with the codes that came in from the next row overwritten.
+  void shift_planes(const Band& band, const Rows& rows, const char* codes, int offset, int64_t ky, char* planes) const {
+    const int64_t line = s.width * lane_;
+    const int64_t lines = (band.rows + kernel_rows_.highest - kernel_rows_.lowest) * band.images;
+    const int64_t most = std::max(s.padding_w, (s.kernel_w - 1) * s.dilation_w - s.padding_w) * lane_;
+    char* ordered = scratch(Scratch::output, lines * line + 2 * most + kSlack) + most;
+    copy_rows(band, rows, codes, offset, ky, 0, ordered);
     for (int64_t kx = 0; kx < s.kernel_w; ++kx) {
-      const int64_t dx = kx * s.dilation_w - s.padding_w;
-      // Columns of the plane that the image has.
-      const int64_t begin = std::clamp<int64_t>(-floor_divide(dx, s.stride_w), 0, width);
-      const int64_t end = std::clamp<int64_t>(floor_divide(s.width - 1 - dx, s.stride_w) + 1, begin, width);
-      for (int64_t ky = 0; ky < s.kernel_h; ++ky) {
-        if (kernel_rows_.first(ky) != ky) continue;
-        char* to = planes + (kx * kernel_rows_.planes + kernel_rows_.plane(ky)) * plane_bytes_;
-        const int64_t last = band.row + band.rows + kernel_rows_.highest;
-        for (int64_t j = band.row + kernel_rows_.lowest; j < last; ++j) {
-          const int64_t y = j * s.stride_h + kernel_rows_.residue(ky) - rows.first;
-          if (y < 0 || y >= rows.count || begin == end) {
-            std::memset(to, offset, size_t(band.images * line));
-            to += band.images * line;
-            continue;
-          }
-          const char* from = codes + (y * s.width + begin * s.stride_w + dx) * lane_;
-          for (int64_t n = 0; n < band.images; ++n, from += run, to += line) {
-            for (int64_t i = 0; i < begin * lane_; ++i) to[i] = char(offset);
-            if (s.stride_w == 1) {
-              // In steps of 16 bytes, also beyond the end: what follows is written afterwards.
-              for (int64_t i = 0; i < (end - begin) * lane_; i += 16) std::memcpy(to + begin * lane_ + i, from + i, 16);
-            } else {
-              for (int64_t i = begin; i < end; ++i)
-                for (int64_t l = 0; l < lane_; ++l) to[i * lane_ + l] = from[(i - begin) * s.stride_w * lane_ + l];
-            }
-            for (int64_t i = end * lane_; i < line; ++i) to[i] = char(offset);
-          }
+      const int64_t dx = (kx * s.dilation_w - s.padding_w) * lane_;
+      char* to = planes + plane_at(kx, ky);
+      std::memcpy(to, ordered + dx, size_t(lines * line));
+      const int64_t first = dx < 0 ? 0 : std::max<int64_t>(0, line - dx), last = dx < 0 ? std::min(line, -dx) : line;
+      for (int64_t i = first; i < last; ++i)
+        for (int64_t l = 0; l < lines; ++l) to[l * line + i] = char(offset);
+    }
+  }
+
+  // One plane: rows of the images in turn, columns that are `dx` to the right.
+  void copy_rows(const Band& band, const Rows& rows, const char* codes, int offset, int64_t ky, int64_t dx,
+                 char* to) const {
+    const int64_t width = s.out_width(), line = width * lane_, run = rows.count * s.width * lane_;
+    // Columns that the image has.
+    const int64_t begin = std::clamp<int64_t>(-floor_divide(dx, s.stride_w), 0, width);
+    const int64_t end = std::clamp<int64_t>(floor_divide(s.width - 1 - dx, s.stride_w) + 1, begin, width);
+    const int64_t kept = (end - begin) * lane_;
+    const int64_t last = band.row + band.rows + kernel_rows_.highest;
+    for (int64_t j = band.row + kernel_rows_.lowest; j < last; ++j) {
+      const int64_t y = j * s.stride_h + kernel_rows_.residue(ky) - rows.first;
+      if (y < 0 || y >= rows.count || begin == end) {
+        std::memset(to, offset, size_t(band.images * line));
+        to += band.images * line;
+        continue;
+      }
+      const char* from = codes + (y * s.width + begin * s.stride_w + dx) * lane_;
+      for (int64_t n = 0; n < band.images; ++n, from += run, to += line) {
+        for (int64_t i = 0; i < begin * lane_; ++i) to[i] = char(offset);
+        if (s.stride_w == 1) {
+          // In steps of 16 bytes, also beyond the end: what follows is written afterwards.
+          for (int64_t i = 0; i < kept; i += 16) std::memcpy(to + begin * lane_ + i, from + i, 16);
+        } else if (lane_ == 1) {
+          for (int64_t i = 0; i < kept; ++i) to[begin + i] = from[i * s.stride_w];
+        } else {
+          for (int64_t i = 0; i < kept; i += 2) std::memcpy(to + 2 * begin + i, from + i * s.stride_w, 2);
         }
+        for (int64_t i = end * lane_; i < line; ++i) to[i] = char(offset);
       }
     }
   }

@@ -29,6 +29,7 @@ void each(bool parallel, int64_t count, int64_t grain, const base::RangeBody& bo
 
 // Border and strides of the images' records.
 struct Frame {
+  int64_t in_h, in_w;  // of the image
   int64_t low_y = 0, low_x = 0, height, width;
   Frame(const ConvPlan& plan) {
     int64_t high_y = 0, high_x = 0;
@@ -41,8 +42,10 @@ struct Frame {
       high_y = std::max(high_y, c.y.highest() - (c.y.in - 1));
       high_x = std::max(high_x, c.x.highest() - (c.x.in - 1));
     }
-    height = low_y + first.y.in + high_y;
-    width = low_x + first.x.in + high_x;
+    in_h = first.y.in;
+    in_w = first.x.in;
+    height = low_y + in_h + high_y;
+    width = low_x + in_w + high_x;
   }
   int64_t place(int64_t y, int64_t x) const { return (y + low_y) * width + x + low_x; }
 };
@@ -67,11 +70,16 @@ class Worker {
     const int64_t at_once = std::clamp<int64_t>(kRecordBytes / image_bytes_, 1, last - first);
     char* records = scratch(Scratch::records, at_once * image_bytes_ + record_bytes_);
     clear_borders(records, at_once);
+    if (plan_.some_empty()) {  // positions that no tap meets: a gradient whose stride is larger than the kernel
+      const ConvShape& s = plan_.shape;
+      const int64_t image = s.in_channels * s.height * s.width;
+      std::memset(to_.data + first * image, 0, size_t((last - first) * image) * 4);
+    }
     std::atomic<int64_t> bad{0};
     for (int64_t group = 0; group < plan_.shape.groups; ++group)
       for (int64_t n = first; n < last; n += at_once) {
         const int64_t count = std::min(at_once, last - n);
-        const int64_t pieces = divide_up(in_h() * in_w(), kPiece);
+        const int64_t pieces = divide_up(frame_.in_h * frame_.in_w, kPiece);
         each(inner, count * pieces, 4, [&](int64_t p0, int64_t p1) {
           int64_t here = 0;
           for (int64_t p = p0; p < p1; ++p)
@@ -83,7 +91,7 @@ class Worker {
         for (int64_t i = 0; i < plan_.parts(); ++i) {
           const Correlation c = plan_.part(i);
           const char* mine = w + group * plan_.weight_bytes(c);
-          if (c.y.grid * c.x.grid > 0) {
+          if (!c.empty()) {
             const int64_t units = divide_up(count * c.y.grid * c.x.grid, kPanels * kPanelB);
             each(inner, units, 1, [&](int64_t u0, int64_t u1) {
               for (int64_t u = u0; u < u1; ++u) Part(*this, c, mine, group, n, count, records).unit(u);
@@ -96,14 +104,11 @@ class Worker {
   }
 
  private:
-  int64_t in_h() const { return plan_.part(0).y.in; }
-  int64_t in_w() const { return plan_.part(0).x.in; }
-
   void clear_borders(char* records, int64_t images) const {
     auto clear = [&](int64_t n, int64_t first, int64_t count) {
       std::memset(records + n * image_bytes_ + first * record_bytes_, 0, size_t(count * record_bytes_));
     };
-    const int64_t w = frame_.width, below = frame_.low_y + in_h(), right = frame_.low_x + in_w();
+    const int64_t w = frame_.width, below = frame_.low_y + frame_.in_h, right = frame_.low_x + frame_.in_w;
     for (int64_t n = 0; n < images; ++n) {
       clear(n, 0, frame_.low_y * w);
       for (int64_t y = frame_.low_y; y < below; ++y) {
@@ -116,7 +121,7 @@ class Worker {
 
   // Up to kPiece pixels of one image, from `pixel` on.
   int64_t quantise(int64_t group, int64_t n, int64_t pixel, char* image, char* unused) const {
-    const int64_t pixels = in_h() * in_w(), count = std::min(kPiece, pixels - pixel);
+    const int64_t pixels = frame_.in_h * frame_.in_w, count = std::min(kPiece, pixels - pixel);
     const int64_t channels = plan_.from_channels, all = channels * plan_.shape.groups;
     const bool planes = from_.layout == ImageLayout::channels_first;
     const float* data = from_.data + n * pixels * all;
@@ -128,12 +133,12 @@ class Worker {
     const int64_t panels = divide_up(count, kPanelB), panel_bytes = job.blocks.b_panel_bytes();
     char* packed = scratch(Scratch::panels, panels * panel_bytes);
     const int64_t bad = path_.pack_b(job, 0, panels, packed);
-    int64_t y = pixel / in_w(), x = pixel % in_w();
+    int64_t y = pixel / frame_.in_w, x = pixel % frame_.in_w;
     for (int64_t p = 0; p < panels; ++p) {
       char* to[kPanelB];
       for (int64_t i = 0; i < kPanelB; ++i) {
         to[i] = p * kPanelB + i < count ? image + frame_.place(y, x) * record_bytes_ : unused;
-        if (++x == in_w()) x = 0, ++y;
+        if (++x == frame_.in_w) x = 0, ++y;
       }
       path_.conv->spread(plan_.record, packed + p * panel_bytes, to);
     }
@@ -194,7 +199,6 @@ class Worker {
     void unit(int64_t unit) const {
       Places places;
       find(unit, places);
-      if (grid.k == 0) return fill(places);
       const PathKernels& path = worker.path_;
       const int64_t rows = worker.plan_.panels_a() * kPanelA, block_bytes = grid.b_bytes(grid.block);
       const int64_t chunk =
@@ -263,6 +267,10 @@ class Worker {
         job.init = b0 > 0 ? job.c : worker.bias_ ? start : kZeros;
         job.init_stride = b0 > 0 ? stride : worker.bias_ ? nb * kPanelB : 0;
         if (b0 == 0 && worker.bias_) fill_bias(i * kPanelA, na * kPanelA, nb * kPanelB, start);
+        if (in_place && b0 == 0)  // the next rows of C are far away
+          for (int64_t r = 0; r < na * kPanelA && i + na < i1; ++r)
+            for (int64_t q = 0; q < nb; ++q)
+              __builtin_prefetch(job.c + (na * kPanelA + r) * stride + q * kPanelB, 1, 3);
         tile(job, na, int(nb));
       }
     }
@@ -273,12 +281,6 @@ class Worker {
     }
     void fill_bias(int64_t first, int64_t rows, int64_t columns, float* start) const {
       for (int64_t r = 0; r < rows; ++r) std::fill_n(start + r * columns, columns, bias(first + r));
-    }
-
-    // No tap of the kernel meets these positions (a stride larger than the kernel).
-    void fill(const Places& places) const {
-      for (int64_t i = 0; i < places.count; ++i)
-        for (int64_t r = 0; r < worker.plan_.to_channels; ++r) places.to[i][r * channel_stride] = bias(r);
     }
 
     // From the tiles' buffer to where the positions lie.
@@ -297,13 +299,17 @@ class Worker {
         }
         return;
       }
-      for (int64_t i = begin; i < end;) {  // runs that lie side by side
-        int64_t last = i + 1;
-        while (last < end && places.to[last] == places.to[last - 1] + 1) ++last;
-        const float* from = buffer + i - begin;
+      const int64_t count = end - begin;
+      if (places.to[end - 1] - places.to[begin] == count - 1) {
         for (int64_t r = 0; r < rows; ++r)
-          for (int64_t j = 0; j < last - i; ++j) places.to[i][r * channel_stride + j] = from[r * columns + j];
-        i = last;
+          std::memcpy(places.to[begin] + r * channel_stride, buffer + r * columns, size_t(count) * 4);
+        return;
+      }
+      int64_t at[kMostPanelsB * kPanelB];
+      for (int64_t i = 0; i < count; ++i) at[i] = places.to[begin + i] - places.to[begin];
+      for (int64_t r = 0; r < rows; ++r) {
+        float* to = places.to[begin] + r * channel_stride;
+        for (int64_t i = 0; i < count; ++i) to[at[i]] = buffer[r * columns + i];
       }
     }
   };

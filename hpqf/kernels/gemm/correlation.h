@@ -23,6 +23,7 @@ struct ConvPlan {
   ConvPlan(const ConvShape& shape, ConvPass pass, const GemmBlocks& blocks);
   int64_t parts() const { return pass == ConvPass::forward ? 1 : shape.stride_h * shape.stride_w; }
   Correlation part(int64_t i) const;
+  bool some_empty() const;
   // The contraction: taps in order of rows, the padded channels of each.
   BlockGrid grid(const Correlation& c) const {
     return {record.grid, c.taps() * record.blocks * record.block, record.block};

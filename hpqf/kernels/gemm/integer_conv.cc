@@ -72,6 +72,12 @@ Correlation ConvPlan::part(int64_t i) const {
           gradient_axis(s.out_width(), s.width, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w, i % s.stride_w)};
 }
 
+bool ConvPlan::some_empty() const {
+  for (int64_t i = 0; i < parts(); ++i)
+    if (part(i).empty()) return true;
+  return false;
+}
+
 int64_t conv_weight_bytes(const ConvShape& shape, ConvPass pass, const GemmBlocks& blocks) {
   check(shape, blocks);
   const ConvPlan plan(shape, pass, blocks);
