@@ -10,6 +10,7 @@ namespace hpqf::kernels {
 struct Correlation {
   Axis y, x;
   int64_t taps() const { return y.taps * x.taps; }
+  int64_t positions() const { return y.grid * x.grid; }
   bool empty() const { return y.empty() || x.empty(); }
 };
 
@@ -21,8 +22,10 @@ struct ConvPlan {
   int64_t from_channels, to_channels;  // of one group: read, written
 
   ConvPlan(const ConvShape& shape, ConvPass pass, const GemmBlocks& blocks);
-  int64_t parts() const { return pass == ConvPass::forward ? 1 : shape.stride_h * shape.stride_w; }
-  Correlation part(int64_t i) const;
+  // Parts write every parts_y()-th row and parts_x()-th column.
+  int64_t parts_y() const { return pass == ConvPass::forward ? 1 : shape.stride_h; }
+  int64_t parts_x() const { return pass == ConvPass::forward ? 1 : shape.stride_w; }
+  Correlation part(int64_t y, int64_t x) const;
   bool some_empty() const;
   // The contraction: taps in order of rows, the padded channels of each.
   BlockGrid grid(const Correlation& c) const {
@@ -33,7 +36,9 @@ struct ConvPlan {
     const BlockGrid g = grid(c);
     return g.a_panel_bytes(0, g.count());
   }
+  // Packed weights lie part by part, group by group.
   int64_t weight_bytes(const Correlation& c) const { return divide_up(panels_a() * panel_bytes(c), 64) * 64; }
+  int64_t weights(int64_t y, int64_t x, int64_t group) const;  // where they begin
 };
 
 int64_t correlate(const PathKernels& path, const ConvPlan& plan, const ConstImages& from, const PackRounding& rounding,

@@ -63,27 +63,33 @@ ConvPlan::ConvPlan(const ConvShape& s, ConvPass p, const GemmBlocks& blocks)
   record = {blocks.grid, block, padded / block};
 }
 
-Correlation ConvPlan::part(int64_t i) const {
+Correlation ConvPlan::part(int64_t y, int64_t x) const {
   const ConvShape& s = shape;
   if (pass == ConvPass::forward)
     return {forward_axis(s.height, s.out_height(), s.kernel_h, s.stride_h, s.padding_h, s.dilation_h),
             forward_axis(s.width, s.out_width(), s.kernel_w, s.stride_w, s.padding_w, s.dilation_w)};
-  return {gradient_axis(s.out_height(), s.height, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h, i / s.stride_w),
-          gradient_axis(s.out_width(), s.width, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w, i % s.stride_w)};
+  return {gradient_axis(s.out_height(), s.height, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h, y),
+          gradient_axis(s.out_width(), s.width, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w, x)};
 }
 
 bool ConvPlan::some_empty() const {
-  for (int64_t i = 0; i < parts(); ++i)
-    if (part(i).empty()) return true;
+  for (int64_t y = 0; y < parts_y(); ++y)
+    for (int64_t x = 0; x < parts_x(); ++x)
+      if (part(y, x).empty()) return true;
   return false;
+}
+
+int64_t ConvPlan::weights(int64_t y, int64_t x, int64_t group) const {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < y * parts_x() + x; ++i)
+    bytes += shape.groups * weight_bytes(part(i / parts_x(), i % parts_x()));
+  return bytes + (group == 0 ? 0 : group * weight_bytes(part(y, x)));
 }
 
 int64_t conv_weight_bytes(const ConvShape& shape, ConvPass pass, const GemmBlocks& blocks) {
   check(shape, blocks);
   const ConvPlan plan(shape, pass, blocks);
-  int64_t bytes = 0;
-  for (int64_t i = 0; i < plan.parts(); ++i) bytes += plan.weight_bytes(plan.part(i)) * shape.groups;
-  return bytes;
+  return plan.weights(plan.parts_y(), 0, 0);
 }
 
 int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass pass, const ConstImages& w,
@@ -95,8 +101,8 @@ int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass
   const int64_t pieces = divide_up(plan.panels_a(), kPanels);
   std::atomic<int64_t> bad{0};
   char* to = static_cast<char*>(out);
-  for (int64_t i = 0; i < plan.parts(); ++i) {
-    const Correlation c = plan.part(i);
+  for (int64_t i = 0; i < plan.parts_y() * plan.parts_x(); ++i) {
+    const Correlation c = plan.part(i / plan.parts_x(), i % plan.parts_x());
     const BlockGrid grid = plan.grid(c);
     if (grid.k == 0) continue;
     const int64_t stride = grid.k + 16;  // not a power of two: rows would share cache sets
