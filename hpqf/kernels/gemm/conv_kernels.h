@@ -39,6 +39,8 @@ struct ConvKernels {
   uint32_t (*largest)(const float* from, int64_t n);
   // Codes of elements k .. k + n - 1 in order. May write up to 63 bytes beyond them.
   void (*codes)(const CodeJob&, const float* from, int64_t n, int64_t k, char* out);
+  // n codes, every second one of `from`. May read and write up to 63 bytes beyond them.
+  void (*every_second)(Grid, const char* from, int64_t n, char* out);
   // Words of 4 rows of codes, `bytes` (a multiple of 32) of each, to out[word][4]: a block of a packed panel of A.
   void (*interleave)(const char* const* row, int64_t bytes, char* out);
 };

@@ -60,6 +60,11 @@ void codes(const CodeJob& job, const float* from, int64_t n, int64_t k, char* ou
   }
 }
 
+void every_second(Grid grid, const char* from, int64_t n, char* out) {
+  const int64_t lane = lane_bytes(grid);
+  for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * lane, from + 2 * i * lane, size_t(lane));
+}
+
 void interleave(const char* const* row, int64_t bytes, char* out) {
   for (int64_t i = 0; i < bytes; i += 4)
     for (int r = 0; r < kPanelA; ++r, out += 4) std::memcpy(out, row[r] + i, 4);
@@ -72,6 +77,7 @@ const ConvKernels kReferenceConvKernels = {.spread = spread,
                                            .store_columns = store_columns,
                                            .largest = largest,
                                            .codes = codes,
+                                           .every_second = every_second,
                                            .interleave = interleave};
 
 }  // namespace hpqf::kernels

@@ -32,6 +32,16 @@ constexpr int64_t kSlack = 64;               // bytes that copies may read and w
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
+// memcpy without its call for the few elements of a row, and without touching what lies beyond.
+inline void copy_row(const float* from, int64_t n, float* to) {
+  if (n < 4) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+    return;
+  }
+  for (int64_t i = 0; i + 4 <= n; i += 4) std::memcpy(to + i, from + i, 16);
+  std::memcpy(to + n - 4, from + n - 4, 16);
+}
+
 struct Band {
   int64_t image, images, row, rows;  // of dy
 };
@@ -154,7 +164,7 @@ class Gradient {
         for (int64_t c = 0; c < rows; ++c)
           for (int64_t y = 0; y < band.rows; ++y)
             for (int64_t n = 0; n < band.images; ++n)
-              for (int64_t i = 0; i < width; ++i) *to++ = from[n * step + c * size + y * width + i];
+              copy_row(from + n * step + c * size + y * width, width, to), to += width;
         view = {copy, rows, g.k, g.k, false};
       } else {
         float* to = copy;
@@ -306,7 +316,15 @@ class Gradient {
         if (c + 16 <= readable) {
           float* to[16];
           for (int64_t i = 0; i < 16; ++i) to[i] = copy + std::min(c + i, channels_) * line + n * run;
-          path_.conv->store_columns(from + c, s.in_channels, run, to);
+          constexpr int64_t kAhead = 32;  // pixels: lines a kilobyte apart are not foreseen by the processor
+          for (int64_t p = 0; p < run; p += kAhead) {
+            const int64_t count = std::min(kAhead, run - p);
+            const float* next = from + c + (p + kAhead) * s.in_channels;
+            for (int64_t i = 0; i < std::min(kAhead, run - p - kAhead); ++i)
+              __builtin_prefetch(next + i * s.in_channels);
+            path_.conv->store_columns(from + c + p * s.in_channels, s.in_channels, count, to);
+            for (float*& t : to) t += count;
+          }
         } else {
           for (int64_t i = c; i < std::min(c + 16, u.channels); ++i)
             for (int64_t p = 0; p < run; ++p) copy[i * line + n * run + p] = from[p * s.in_channels + i];
@@ -328,34 +346,37 @@ class Gradient {
     return false;
   }
 
-  // The planes of one channel from its codes [image][row][column].
+  // The planes of one channel from its codes [image][row][column]. Where the columns of one residue modulo the stride
+  // are no more than those of dy, they are put in order once, and all columns of the kernel that read them are that
+  // plane moved, with the codes that came in from the next row overwritten.
   void lay_out(const Band& band, const Rows& rows, const char* codes, int offset, char* planes) const {
-    for (int64_t ky = 0; ky < kernel_rows_.planes; ++ky) {
-      if (s.stride_w == 1 && s.out_width() == s.width) {
-        shift_planes(band, rows, codes, offset, ky, planes);
-        continue;
+    const int64_t repeat = std::min(s.kernel_w, s.stride_w / std::gcd(s.stride_w, s.dilation_w));
+    for (int64_t ky = 0; ky < kernel_rows_.planes; ++ky)
+      for (int64_t first = 0; first < repeat; ++first) {
+        const int64_t dx = first * s.dilation_w - s.padding_w;
+        const int64_t residue = dx - floor_divide(dx, s.stride_w) * s.stride_w;
+        if (divide_up(s.width - residue, s.stride_w) > s.out_width() || s.kernel_w == 1) {
+          for (int64_t kx = first; kx < s.kernel_w; kx += repeat)
+            copy_rows(band, rows, codes, offset, ky, kx * s.dilation_w - s.padding_w, planes + plane_at(kx, ky));
+          continue;
+        }
+        const int64_t lines = (band.rows + kernel_rows_.highest - kernel_rows_.lowest) * band.images;
+        const int64_t most = std::max(s.padding_w, (s.kernel_w - 1) * s.dilation_w) * lane_;
+        char* ordered = scratch(Scratch::output, lines * s.out_width() * lane_ + 2 * most + kSlack) + most;
+        copy_rows(band, rows, codes, offset, ky, residue, ordered);
+        for (int64_t kx = first; kx < s.kernel_w; kx += repeat)
+          move_plane(ordered, lines, floor_divide(kx * s.dilation_w - s.padding_w, s.stride_w), offset,
+                     planes + plane_at(kx, ky));
       }
-      for (int64_t kx = 0; kx < s.kernel_w; ++kx)
-        copy_rows(band, rows, codes, offset, ky, kx * s.dilation_w - s.padding_w, planes + plane_at(kx, ky));
-    }
   }
 
-  // Where the image is as wide as the gradient: the rows are put in order once, and all columns of the kernel are that
-  // plane moved, with the codes that came in from the next row overwritten.
-  void shift_planes(const Band& band, const Rows& rows, const char* codes, int offset, int64_t ky, char* planes) const {
-    const int64_t line = s.width * lane_;
-    const int64_t lines = (band.rows + kernel_rows_.highest - kernel_rows_.lowest) * band.images;
-    const int64_t most = std::max(s.padding_w, (s.kernel_w - 1) * s.dilation_w - s.padding_w) * lane_;
-    char* ordered = scratch(Scratch::output, lines * line + 2 * most + kSlack) + most;
-    copy_rows(band, rows, codes, offset, ky, 0, ordered);
-    for (int64_t kx = 0; kx < s.kernel_w; ++kx) {
-      const int64_t dx = (kx * s.dilation_w - s.padding_w) * lane_;
-      char* to = planes + plane_at(kx, ky);
-      std::memcpy(to, ordered + dx, size_t(lines * line));
-      const int64_t first = dx < 0 ? 0 : std::max<int64_t>(0, line - dx), last = dx < 0 ? std::min(line, -dx) : line;
-      for (int64_t i = first; i < last; ++i)
-        for (int64_t l = 0; l < lines; ++l) to[l * line + i] = char(offset);
-    }
+  void move_plane(const char* ordered, int64_t lines, int64_t columns, int offset, char* to) const {
+    const int64_t line = s.out_width() * lane_, move = columns * lane_;
+    std::memcpy(to, ordered + move, size_t(lines * line));
+    const int64_t first = move < 0 ? 0 : std::max<int64_t>(0, line - move),
+                  last = move < 0 ? std::min(line, -move) : line;
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t l = 0; l < lines; ++l) to[l * line + i] = char(offset);
   }
 
   // One plane: rows of the images in turn, columns that are `dx` to the right.
@@ -380,6 +401,8 @@ class Gradient {
         if (s.stride_w == 1) {
           // In steps of 16 bytes, also beyond the end: what follows is written afterwards.
           for (int64_t i = 0; i < kept; i += 16) std::memcpy(to + begin * lane_ + i, from + i, 16);
+        } else if (s.stride_w == 2) {
+          path_.conv->every_second(blocks_.grid, from, end - begin, to + begin * lane_);
         } else if (lane_ == 1) {
           for (int64_t i = 0; i < kept; ++i) to[begin + i] = from[i * s.stride_w];
         } else {
@@ -390,15 +413,24 @@ class Gradient {
     }
   }
 
+  // The sums of a unit [tap][channel][out] to their places in dw, sixteen outputs at a time.
   void store(int64_t group, int64_t unit, const float* sums) const {
-    const int64_t first = unit * channels_, channels = std::min(channels_, in_ - first);
-    const bool planes = dw_.layout == ImageLayout::channels_first;
-    const int64_t channel_stride = planes ? taps_ : 1, tap_stride = planes ? 1 : in_;
-    for (int64_t o = 0; o < out_; ++o) {
-      float* to = dw_.data + (group * out_ + o) * in_ * taps_ + first * channel_stride;
-      for (int64_t tap = 0; tap < taps_; ++tap)
-        for (int64_t c = 0; c < channels; ++c)
-          to[c * channel_stride + tap * tap_stride] = sums[(tap * channels_ + c) * sum_stride_ + o];
+    const int64_t first = unit * channels_, channels = std::min(channels_, in_ - first), rows = taps_ * channels_;
+    float* lines = reinterpret_cast<float*>(scratch(Scratch::output, kPanelB * rows * 4));
+    for (int64_t o = 0; o < out_; o += kPanelB) {
+      float* to[kPanelB];
+      for (int64_t i = 0; i < kPanelB; ++i) to[i] = lines + i * rows;
+      path_.conv->store_columns(sums + o, sum_stride_, rows, to);
+      for (int64_t i = 0; i < std::min<int64_t>(kPanelB, out_ - o); ++i) {
+        float* dw = dw_.data + (group * out_ + o + i) * in_ * taps_;
+        if (dw_.layout == ImageLayout::channels_first) {
+          for (int64_t c = 0; c < channels; ++c)
+            for (int64_t tap = 0; tap < taps_; ++tap) dw[(first + c) * taps_ + tap] = to[i][tap * channels_ + c];
+        } else {
+          for (int64_t tap = 0; tap < taps_; ++tap)
+            std::memcpy(dw + tap * in_ + first, to[i] + tap * channels_, size_t(channels) * 4);
+        }
+      }
     }
   }
 

@@ -65,7 +65,7 @@ class RowParts {
     find(index, places);
     float* buffer = reinterpret_cast<float*>(scratch(Scratch::output, plan_.parts_x() * rows_ * kUnit * 4));
     for (int64_t x = 0; x < plan_.parts_x(); ++x) {
-      const Correlation c = plan_.part(part_y_, x);
+      const Correlation c = part(x);
       if (!c.empty())
         Product{*this, c, plan_.weights(part_y_, x, chunk_.group), places}.run(buffer + x * rows_ * kUnit);
     }
@@ -76,6 +76,8 @@ class RowParts {
   }
 
  private:
+  Correlation part(int64_t x) const { return x == 0 ? first_ : plan_.part(part_y_, x); }
+
   // Where positions are read and written, by the part of the first column.
   struct Places {
     const char* from[kUnit];
@@ -197,7 +199,7 @@ class RowParts {
     const int64_t begin = p * kPanelB, end = std::min(begin + n * kPanelB, places.count), columns = n * kPanelB;
     if (!planes_) {
       for (int64_t x = 0; x < plan_.parts_x(); ++x)
-        if (const Correlation c = plan_.part(part_y_, x); !c.empty())
+        if (const Correlation c = part(x); !c.empty())
           for (int64_t q = 0; q < n; ++q)
             store_pixels(places, c, begin + q * kPanelB, end, buffer + x * rows_ * kUnit + q * kPanelB, columns);
       return;
@@ -223,7 +225,7 @@ class RowParts {
   void store_run(const Places& places, int64_t begin, int64_t count, const float* from, int64_t columns) const {
     float* to = places.to[begin];
     const int64_t rows = plan_.to_channels, spacing = first_.x.spacing;
-    const Correlation second = plan_.part(part_y_, plan_.parts_x() - 1);
+    const Correlation second = part(plan_.parts_x() - 1);
     // The part of the last column may have one position less in a row of the image.
     const bool whole = places.column[begin + count - 1] < second.x.grid;
     if (spacing == 1) {
@@ -236,7 +238,7 @@ class RowParts {
       }
     } else {
       for (int64_t x = 0; x < plan_.parts_x(); ++x) {
-        const Correlation c = plan_.part(part_y_, x);
+        const Correlation c = part(x);
         if (c.empty()) continue;
         const int64_t kept = count - (places.column[begin + count - 1] >= c.x.grid);
         for (int64_t r = 0; r < rows; ++r)

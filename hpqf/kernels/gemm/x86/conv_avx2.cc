@@ -173,6 +173,17 @@ void codes(const CodeJob& job, const float* from, int64_t n, int64_t k, char* ou
                    : codes_as<Grid::int12, false>(job, from, n, k, out);
 }
 
+void every_second(Grid grid, const char* from, int64_t n, char* out) {
+  const bool bytes = grid == Grid::int8;
+  const __m128i mask = bytes ? _mm_set1_epi16(0xff) : _mm_set1_epi32(0xffff);
+  const int64_t end = n * lane_bytes(grid);
+  for (int64_t i = 0; i < end; i += 16) {
+    const __m128i x = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 2 * i)), mask);
+    const __m128i y = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 2 * i + 16)), mask);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bytes ? _mm_packus_epi16(x, y) : _mm_packus_epi32(x, y));
+  }
+}
+
 void interleave(const char* const* row, int64_t bytes, char* out) {
   for (int64_t i = 0; i < bytes; i += 32, out += 128) {
     __m256i v[4];
@@ -191,6 +202,7 @@ const ConvKernels kAvx2ConvKernels = {.spread = spread,
                                       .store_columns = store_columns,
                                       .largest = largest,
                                       .codes = codes,
+                                      .every_second = every_second,
                                       .interleave = interleave};
 
 }  // namespace hpqf::kernels
