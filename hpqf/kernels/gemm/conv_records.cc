@@ -57,11 +57,13 @@ int64_t quantise_pixels(const PathKernels& path, const ConvPlan& plan, const Fra
   char* packed = scratch(Scratch::panels, panels * panel_bytes);
   const int64_t bad = path.pack_b(job, 0, panels, packed);
   int64_t y = pixel / frame.in_w, x = pixel % frame.in_w;
+  char* place = image + frame.distance(y, x);
   for (int64_t p = 0; p < panels; ++p) {
     char* to[kPanelB];
     for (int64_t i = 0; i < kPanelB; ++i) {
-      to[i] = p * kPanelB + i < count ? image + frame.distance(y, x) : unused;
-      if (++x == frame.in_w) x = 0, ++y;
+      to[i] = p * kPanelB + i < count ? place : unused;
+      place += frame.record_bytes;
+      if (++x == frame.in_w) x = 0, place = image + frame.distance(++y, 0);
     }
     path.conv->spread(plan.record, packed + p * panel_bytes, to);
   }

@@ -10,10 +10,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "hpqf/base/parallel.h"
 #include "hpqf/kernels/gemm/conv_checks.h"
+#include "hpqf/kernels/gemm/conv_sampled.h"
 #include "hpqf/kernels/gemm/correlation.h"
 #include "hpqf/kernels/gemm/driver.h"
 #include "hpqf/kernels/gemm/path.h"
@@ -119,26 +121,30 @@ class Gradient {
     const int64_t pieces = divide_up(out_, kPieceRows);
     for (int64_t b0 = 0; b0 < bands_.count(); b0 += at_once) {
       const int64_t b1 = std::min(b0 + at_once, bands_.count());
-      base::parallel_for(0, (b1 - b0) * s.groups * pieces, 1, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) {
-          const int64_t band = b0 + i / pieces / s.groups, group = i / pieces % s.groups;
-          bad += pack_gradient(band, group, i % pieces, gradient + (band - b0) * band_bytes);
-        }
+      each((b1 - b0) * s.groups * pieces, [&](int64_t i) {
+        const int64_t band = b0 + i / pieces / s.groups, group = i / pieces % s.groups;
+        bad += pack_gradient(band, group, i % pieces, gradient + (band - b0) * band_bytes);
       });
-      base::parallel_for(0, s.groups * units_, 1, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i)
-          for (int64_t band = b0; band < b1; ++band)
-            bad += multiply_unit(band, i / units_, i % units_, gradient + (band - b0) * band_bytes,
-                                 sums + i * unit_sums());
+      each(s.groups * units_, [&](int64_t i) {
+        for (int64_t band = b0; band < b1; ++band)
+          bad +=
+              multiply_unit(band, i / units_, i % units_, gradient + (band - b0) * band_bytes, sums + i * unit_sums());
       });
     }
-    base::parallel_for(0, s.groups * units_, 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) store(i / units_, i % units_, sums + i * unit_sums());
-    });
+    each(s.groups * units_, [&](int64_t i) { store(i / units_, i % units_, sums + i * unit_sums()); });
     return bad;
   }
 
  private:
+  // In parallel. The body is passed by reference: std::function would copy what it captures to the heap.
+  template <class Body>
+  static void each(int64_t count, Body body) {
+    auto range = [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) body(i);
+    };
+    base::parallel_for(0, count, 1, std::ref(range));
+  }
+
   BlockGrid grid(const Band& band) const {
     return {blocks_.grid, band.images * band.rows * s.out_width(), blocks_.block};
   }
@@ -224,13 +230,12 @@ class Gradient {
           (kernel_rows_.move(tap / s.kernel_w) - kernel_rows_.lowest) * band.images * s.out_width() * lane_;
     const int64_t bad = quantise(index, group, u);
     const GemmResult result{sums, sum_stride_, index > 0, nullptr};
-    multiply(
-        path_, taps_ * channels_,
-        [&](int64_t first, int64_t last, int64_t b0, int64_t b1, char* out) {
-          pack_unit(u, g, first, last, b0, b1, out);
-          return int64_t(0);
-        },
-        gradient + group * gradient_bytes(grid(bands_.at(0, s))), out_, g, result);
+    auto pack = [&](int64_t first, int64_t last, int64_t b0, int64_t b1, char* out) {
+      pack_unit(u, g, first, last, b0, b1, out);
+      return int64_t(0);
+    };
+    multiply(path_, taps_ * channels_, std::ref(pack), gradient + group * gradient_bytes(grid(bands_.at(0, s))), out_,
+             g, result);
     return bad;
   }
 
@@ -459,7 +464,8 @@ int64_t conv_weight_gradient(const GemmPath& path, const ConvShape& shape, const
                 0.0f);
     return 0;
   }
-  return Gradient(*path.kernels, shape, x, rounding_x, dy, rounding_dy, blocks, dw).run();
+  const Sampled read = sampled(shape, x);
+  return Gradient(*path.kernels, read.shape, read.x, rounding_x, dy, rounding_dy, blocks, dw).run();
 }
 
 }  // namespace hpqf::kernels

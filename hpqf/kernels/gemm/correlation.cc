@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 
 #include "hpqf/base/parallel.h"
 #include "hpqf/kernels/gemm/conv_records.h"
@@ -22,9 +23,11 @@ constexpr int64_t kUnit = 128;               // positions that share a pass of t
 constexpr int64_t kSerialWork = 1 << 18;     // multiply-adds (about 3 us) not worth waking threads
 constexpr float kZeros[kMostPanelsB * kPanelB] = {};
 
-void each(bool parallel, int64_t count, int64_t grain, const base::RangeBody& body) {
+// A body is passed by reference: std::function would copy what it captures to the heap.
+template <class Body>
+void each(bool parallel, int64_t count, int64_t grain, Body body) {
   if (count == 0) return;
-  parallel ? base::parallel_for(0, count, grain, body) : body(0, count);
+  parallel ? base::parallel_for(0, count, grain, std::ref(body)) : body(0, count);
 }
 
 struct Call {
@@ -267,11 +270,9 @@ int64_t run(const Call& call, int64_t first, int64_t last, bool inner) {
   const int64_t images_bytes = at_once * frame.image_bytes;
   char* records = scratch(Scratch::records, images_bytes + frame.record_bytes + frame.move(0, 2));
   for (int64_t n = 0; n < at_once; ++n) frame.clear_border(records + n * frame.image_bytes);
-  if (plan.some_empty()) {  // positions that no tap meets: a gradient whose stride is larger than the kernel
-    const ConvShape& s = plan.shape;
-    const int64_t image = s.in_channels * s.height * s.width;
-    std::memset(call.to.data + first * image, 0, size_t((last - first) * image) * 4);
-  }
+  // Positions that no tap meets: a gradient whose stride is larger than the kernel.
+  const bool zeros = plan.some_empty();
+  const int64_t to_image = plan.shape.in_channels * plan.shape.height * plan.shape.width;
   std::atomic<int64_t> bad{0};
   const int64_t pieces = divide_up(frame.in_h * frame.in_w, kPiece);
   for (int64_t group = 0; group < plan.shape.groups; ++group)
@@ -285,6 +286,7 @@ int64_t run(const Call& call, int64_t first, int64_t last, bool inner) {
                               p % pieces * kPiece, records + p / pieces * frame.image_bytes, records + images_bytes);
         bad += here;
       });
+      if (zeros && group == 0) std::memset(call.to.data + n * to_image, 0, size_t(chunk.images * to_image) * 4);
       for (int64_t y = 0; y < plan.parts_y(); ++y) {
         const RowParts parts(call, chunk, y);
         each(inner, parts.units(), 1, [&](int64_t u0, int64_t u1) {
@@ -306,7 +308,7 @@ int64_t correlate(const PathKernels& path, const ConvPlan& plan, const ConstImag
   if (s.batch < 4) return run(call, 0, s.batch, s.batch * work > kSerialWork);
   const int64_t grain = std::max<int64_t>(1, kSerialWork / work);
   std::atomic<int64_t> bad{0};
-  base::parallel_for(0, s.batch, grain, [&](int64_t first, int64_t last) { bad += run(call, first, last, false); });
+  each(true, s.batch, grain, [&](int64_t first, int64_t last) { bad += run(call, first, last, false); });
   return bad;
 }
 

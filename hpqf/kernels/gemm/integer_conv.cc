@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 
 #include "hpqf/base/parallel.h"
 #include "hpqf/kernels/gemm/conv_checks.h"
+#include "hpqf/kernels/gemm/conv_sampled.h"
 #include "hpqf/kernels/gemm/correlation.h"
 #include "hpqf/kernels/gemm/path.h"
 #include "hpqf/kernels/gemm/scratch.h"
@@ -47,7 +49,8 @@ int64_t run(const GemmPath& path, const ConvShape& shape, ConvPass pass, const C
             const float* bias) {
   check(shape, blocks);
   if (shape.batch == 0) return 0;
-  return correlate(*path.kernels, ConvPlan(shape, pass, blocks), from, rounding, weights, to, bias);
+  const Sampled read = pass == ConvPass::forward ? sampled(shape, from) : Sampled{shape, from};
+  return correlate(*path.kernels, ConvPlan(read.shape, pass, blocks), read.x, rounding, weights, to, bias);
 }
 
 }  // namespace
@@ -106,7 +109,7 @@ int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass
     const BlockGrid grid = plan.grid(c);
     if (grid.k == 0) continue;
     const int64_t stride = grid.k + 16;  // not a power of two: rows would share cache sets
-    base::parallel_for(0, shape.groups * pieces, 1, [&](int64_t first, int64_t last) {
+    auto pack = [&](int64_t first, int64_t last) {
       for (int64_t p = first; p < last; ++p) {
         const int64_t group = p / pieces, panel = p % pieces * kPanels;
         const int64_t panels = std::min(kPanels, plan.panels_a() - panel);
@@ -120,7 +123,8 @@ int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass
         bad += kernels.pack_a(job, 0, panels, 0, grid.count(),
                               to + group * plan.weight_bytes(c) + panel * plan.panel_bytes(c));
       }
-    });
+    };
+    base::parallel_for(0, shape.groups * pieces, 1, std::ref(pack));
     to += shape.groups * plan.weight_bytes(c);
   }
   return bad;

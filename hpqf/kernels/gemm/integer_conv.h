@@ -45,8 +45,9 @@ HPQF_API int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape,
                                    const GemmBlocks& blocks, const PackRounding& rounding, void* out);
 
 // Each of the three returns the number of blocks of its images with a NaN or infinity. A NaN reaches every output that
-// depends on it and no other; padding spreads nothing. The same bits for any number of threads. Error for a shape that
-// has no output. Nothing is allocated once the threads' scratch has grown to size.
+// depends on it and no other; padding spreads nothing. (Pixels that a stride skips may count.) The same bits for any
+// number of threads. Error for a shape that has no output. Nothing is allocated once the threads' scratch has grown to
+// size.
 
 // y = conv(x, w) + bias; bias may be null.
 HPQF_API int64_t conv_forward(const GemmPath& path, const ConvShape& shape, const ConstImages& x,

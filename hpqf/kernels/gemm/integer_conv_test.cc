@@ -284,16 +284,19 @@ TEST(IntegerConv, NanAndInfinityReachExactlyWhatDependsOnThemAndAreCounted) {
           if (i == px) y_hit[o] = dw_hit[j] = 1;
           if (o == py) dx_hit[i] = 1;
         });
+        const int read = std::count(y_hit.begin(), y_hit.end(), 1) > 0;  // a stride may skip the pixel
         int64_t bad = 0;
         const auto y = forward(path, s, x, w, nullptr, kInt8, layout, false, &bad);
-        EXPECT_EQ(bad, 1) << path.name << name(s);
+        EXPECT_LE(bad, 1) << path.name << name(s);
+        EXPECT_GE(bad, read) << path.name << name(s);
         for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(std::isnan(y[i]), y_hit[i] != 0) << path.name << name(s) << i;
         const auto dx = input_gradient(path, s, dy, w, kInt8, layout, false, &bad);
         EXPECT_EQ(bad, 1) << path.name << name(s);
         for (size_t i = 0; i < dx.size(); ++i)
           ASSERT_EQ(std::isnan(dx[i]), dx_hit[i] != 0) << path.name << name(s) << i;
         const auto dw = weight_gradient(path, s, x, dy0, kInt8, layout, false, &bad);
-        EXPECT_LE(bad, 1) << path.name << name(s);  // 0 where no tap reads the pixel
+        EXPECT_LE(bad, 1) << path.name << name(s);
+        EXPECT_GE(bad, read) << path.name << name(s);
         for (size_t i = 0; i < dw.size(); ++i)
           ASSERT_EQ(std::isnan(dw[i]), dw_hit[i] != 0) << path.name << name(s) << i;
         // A gradient meets every tap, some of them in the padding: NaN times zero.
