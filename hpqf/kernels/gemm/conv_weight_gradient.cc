@@ -401,6 +401,13 @@ class Gradient {
         continue;
       }
       const char* from = codes + (y * s.width + begin * s.stride_w + dx) * lane_;
+      if (band.images == 1 && s.stride_h == 1 && s.stride_w == 1 && kept == line && width == s.width) {
+        const int64_t lines = std::min(last - j, rows.count - y);  // rows that lie together on both sides
+        std::memcpy(to, from, size_t(lines * line));
+        to += lines * line;
+        j += lines - 1;
+        continue;
+      }
       for (int64_t n = 0; n < band.images; ++n, from += run, to += line) {
         for (int64_t i = 0; i < begin * lane_; ++i) to[i] = char(offset);
         if (s.stride_w == 1) {

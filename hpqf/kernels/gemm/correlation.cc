@@ -188,10 +188,19 @@ class RowParts {
           for (int64_t r = 0; r < na * kPanelA && i + na < i1; ++r)
             for (int64_t q = 0; q < nb; ++q)
               __builtin_prefetch(job.c + (na * kPanelA + r) * stride + q * kPanelB, 1, 3);
+        if (!parts.planes_ && b1 == grid.count()) parts.prefetch(places, p, nb, i, na);
         tile(job, na, int(nb));
       }
     }
   };
+
+  // The lines of pixels that rows i .. i + n of panels of A will be stored to, a few with each tile: a line holds
+  // sixteen channels, four panels.
+  void prefetch(const Places& places, int64_t p, int64_t nb, int64_t i, int64_t n) const {
+    for (; n > 0; --n, ++i)
+      for (int64_t j = i % 4; j < nb * kPanelB && p * kPanelB + j < places.count; j += 4)
+        __builtin_prefetch(places.to[p * kPanelB + j] + i / 4 * 16, 1, 2);
+  }
 
   float bias(int64_t row) const {
     return row < plan_.to_channels ? call_.bias[chunk_.group * plan_.to_channels + row] : 0;
