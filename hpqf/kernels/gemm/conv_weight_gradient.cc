@@ -30,6 +30,7 @@ constexpr int64_t kGradientBytes = 4 << 20;  // packed dy at a time: stays in a 
 constexpr int64_t kPackedBytes = 128 << 10;  // of x, packed, that passes by dy at a time
 constexpr int64_t kMostChannels = 32;        // of it
 constexpr int64_t kPieceRows = 2 * kPanelB;  // channels of dy packed together
+constexpr int64_t kSerialWork = 1 << 18;     // multiply-adds (about 3 us) not worth waking threads
 constexpr int64_t kSlack = 64;               // bytes that copies may read and write beyond the end
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
@@ -108,8 +109,8 @@ class Gradient {
     const int64_t fits = kPackedBytes / (taps_ * pixels * lane_), even = divide_up(in_, 4);
     channels_ = std::clamp<int64_t>(std::min(fits, even) / kPanelA * kPanelA, kPanelA, kMostChannels);
     units_ = divide_up(in_, channels_);
-    plane_bytes_ =
-        (bands_.rows + kernel_rows_.highest - kernel_rows_.lowest) * bands_.images * shape.out_width() * lane_ + kSlack;
+    const int64_t lines = (bands_.rows + kernel_rows_.highest - kernel_rows_.lowest) * bands_.images;
+    plane_bytes_ = divide_up(lines * shape.out_width() * lane_ + kSlack, 64) * 64;
   }
 
   int64_t run() const {
@@ -138,11 +139,12 @@ class Gradient {
  private:
   // In parallel. The body is passed by reference: std::function would copy what it captures to the heap.
   template <class Body>
-  static void each(int64_t count, Body body) {
+  void each(int64_t count, Body body) const {
     auto range = [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) body(i);
     };
-    base::parallel_for(0, count, 1, std::ref(range));
+    const int64_t work = s.batch * s.out_height() * s.out_width() * s.out_channels * in_ * taps_;
+    base::parallel_for(0, count, work < kSerialWork ? count : 1, std::ref(range));
   }
 
   BlockGrid grid(const Band& band) const {

@@ -124,7 +124,8 @@ int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass
                               to + group * plan.weight_bytes(c) + panel * plan.panel_bytes(c));
       }
     };
-    base::parallel_for(0, shape.groups * pieces, 1, std::ref(pack));
+    const int64_t grain = std::max<int64_t>(1, 16384 / (kPanels * kPanelA * grid.k));  // about 10 us
+    base::parallel_for(0, shape.groups * pieces, grain, std::ref(pack));
     to += shape.groups * plan.weight_bytes(c);
   }
   return bad;
