@@ -119,14 +119,16 @@ int64_t multiply(const PathKernels& path, int64_t m, const PackChunk& pack_a, co
   std::atomic<int64_t> bad{0};
   const int64_t units = divide_up(panels_a, kUnit);
   if (units >= 4) {
-    base::parallel_for(0, units, 1, [&](int64_t first, int64_t last) {
+    auto body = [&](int64_t first, int64_t last) {
       bad += work.run(first * kUnit, std::min(last * kUnit, panels_a), 0, panels_b);
-    });
-  } else {  // few rows: every thread packs them all and takes a part of B
-    base::parallel_for(0, panels_b, 2, [&](int64_t first, int64_t last) {
+    };
+    base::parallel_for(0, units, 1, std::ref(body));  // std::function would copy what it captures to the heap
+  } else {                                            // few rows: every thread packs them all and takes a part of B
+    auto body = [&](int64_t first, int64_t last) {
       const int64_t here = work.run(0, panels_a, first, last);
       if (first == 0) bad += here;
-    });
+    };
+    base::parallel_for(0, panels_b, 2, std::ref(body));
   }
   return bad;
 }

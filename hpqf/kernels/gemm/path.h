@@ -1,5 +1,6 @@
 // The inner functions that differ by instruction set; blocking and threads are written once, in driver.cc.
 #pragma once
+#include "hpqf/kernels/gemm/conv_kernels.h"
 #include "hpqf/kernels/gemm/layout.h"
 
 namespace hpqf::kernels {
@@ -36,6 +37,7 @@ struct PathKernels {
   // c (+)= tile of na x nb panels over all blocks of the job. c and init have room for whole panels.
   void (*tile8)(const TileJob&, int na, int nb);
   void (*tile12)(const TileJob&, int na, int nb);
+  const ConvKernels* conv;
 };
 
 // The rules of AVX2, and those of CPUs that multiply u8 x s8 into 32 bits.

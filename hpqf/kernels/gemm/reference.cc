@@ -146,7 +146,8 @@ constexpr PathKernels kernels(float largest_a, int offset, bool bounded) {
           .pack_a = pack_a,
           .pack_b = pack_b,
           .tile8 = tile<Grid::int8>,
-          .tile12 = tile<Grid::int12>};
+          .tile12 = tile<Grid::int12>,
+          .conv = &kReferenceConvKernels};
 }
 
 }  // namespace

@@ -7,11 +7,10 @@
 
 #include "hpqf/kernels/gemm/scratch.h"
 #include "hpqf/kernels/gemm/x86/pack_avx2.h"
+#include "hpqf/kernels/gemm/x86/round_avx2.h"
 
 namespace hpqf::kernels {
 namespace {
-
-#define HPQF_INLINE [[gnu::always_inline]] inline
 
 enum class Side : uint8_t { a, b };
 
@@ -19,21 +18,6 @@ HPQF_INLINE __m256i magnitude(const float* p) {
   return _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(p)), _mm256_set1_epi32(0x7fffffff));
 }
 HPQF_INLINE __m256 as_float(__m256i v) { return _mm256_castsi256_ps(v); }
-
-// Random bits, 16 a lane in the low half; see layout.h.
-HPQF_INLINE __m256i random16(__m256i keyed) {
-  __m256i y = _mm256_mullo_epi32(keyed, _mm256_set1_epi32(int(kHash1)));
-  y = _mm256_mullo_epi32(_mm256_xor_si256(y, _mm256_srli_epi32(y, 15)), _mm256_set1_epi32(int(kHash2)));
-  return _mm256_srli_epi32(y, 16);
-}
-
-// Codes of eight elements. Stochastic: floor(x * inverse + u) in 16.16 fixed point; `inverse` then holds 2^16 / scale.
-template <bool kStochastic>
-HPQF_INLINE __m256i code(__m256 x, __m256 inverse, __m256i keyed) {
-  const __m256i v = _mm256_cvtps_epi32(_mm256_mul_ps(x, inverse));
-  if constexpr (!kStochastic) return v;
-  return _mm256_srai_epi32(_mm256_add_epi32(v, random16(keyed)), 16);
-}
 
 // Scales of lanes whose largest magnitude has the bits `largest` and whose largest group of four sums to `group`.
 struct Scales {
@@ -126,7 +110,7 @@ HPQF_INLINE int pack_rows(const float* const* row, int64_t k_padded, const CodeR
         __m256i keyed = _mm256_setzero_si256();
         if constexpr (kStochastic)
           keyed = _mm256_add_epi32(iota, _mm256_set1_epi32(int(keys[r] + uint32_t(k0 + k + 8 * i) * kWeyl)));
-        q[i] = code<kStochastic>(_mm256_loadu_ps(x + 8 * i), inv, keyed);
+        q[i] = quantised<kStochastic>(_mm256_loadu_ps(x + 8 * i), inv, keyed);
       }
       v[r] = _mm256_packs_epi32(q[0], q[1]);
       if constexpr (G == Grid::int8) {
@@ -191,7 +175,7 @@ HPQF_INLINE int pack_columns(const float* strip, int64_t k_padded, const CodeRul
     const __m256i key = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + 8 * half));
     auto codes = [&](int64_t k) {
       const __m256i keyed = _mm256_add_epi32(key, _mm256_set1_epi32(int(uint32_t(k0 + k) * kWeyl)));
-      return code<kStochastic>(_mm256_load_ps(x + k * kStrip), s.inverse, keyed);
+      return quantised<kStochastic>(_mm256_load_ps(x + k * kStrip), s.inverse, keyed);
     };
     auto pair = [](__m256i a, __m256i b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA); };
     auto put = [&](int64_t word, __m256i v) {

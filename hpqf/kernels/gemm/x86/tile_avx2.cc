@@ -109,6 +109,7 @@ const PathKernels kAvx2Kernels = {
     .pack_b = pack_b_avx2,
     .tile8 = tile<Grid::int8>,
     .tile12 = tile<Grid::int12>,
+    .conv = &kAvx2ConvKernels,
 };
 
 }  // namespace hpqf::kernels

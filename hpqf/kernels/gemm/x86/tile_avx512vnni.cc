@@ -86,6 +86,7 @@ const PathKernels kAvx512VnniKernels = {
     .pack_b = pack_b_avx2,
     .tile8 = any_tile<Grid::int8>,
     .tile12 = any_tile<Grid::int12>,
+    .conv = &kAvx2ConvKernels,
 };
 
 }  // namespace hpqf::kernels
