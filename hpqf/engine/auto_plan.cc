@@ -56,8 +56,6 @@ std::string not_measured() {
   return text;
 }
 
-double work(const ProblemShape& s) { return double(s.a.at(0)) * double(s.b.at(0)) * double(s.b.at(1)); }
-
 }  // namespace
 
 PrecisionPlan auto_plan(const std::vector<std::string>& sensitive) {
@@ -82,14 +80,14 @@ std::string settle(Runtime& runtime) {
   // Backwards, for each rule goes before those that are there.
   for (size_t i = seen.size(); i-- > 0;) {
     const auto& [layer, shape] = seen[i];
-    before += work(*shape);
+    before += shape->flops;
     if (runtime.plan().at(layer->name, layer->kind).reason != kUnsettled) {  // the user's own word
-      after += work(*shape);
+      after += shape->flops;
       continue;
     }
     const Chosen chosen = choose_format(*shape, i == 0 || i + 1 == seen.size());
     plan = plan.with_rule({"=" + layer->name, plan::uniform_precision(chosen.format, chosen.reason)});
-    after += work(*shape) / chosen.ratio;
+    after += shape->flops / chosen.ratio;
     ++count[chosen.format];
   }
   for (const plan::Rule& rule : runtime.plan().rules())  // sensitive layers come first again

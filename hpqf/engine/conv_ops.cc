@@ -95,12 +95,44 @@ std::optional<BackwardFormulas> conv_formulas(const Tensor& x, const Tensor& w, 
   };
 }
 
+// The shape our integer kernels know, or why they do not.
+std::optional<kernels::ConvShape> integer_shape(const Tensor& x, const Tensor& w, const Geometry& g,
+                                                std::string_view& why) {
+  const int64_t n = w.dim() - 2;
+  why = g.transposed         ? "transposed convolutions are not built for integers"
+        : n < 1 || n > 2     ? "3-d convolutions are not built for integers"
+        : x.dim() != w.dim() ? "an input without batch axis"
+        : !g.numeric_padding ? "padding given as a word"
+                             : "";
+  if (!why.empty()) return std::nullopt;
+  auto at = [n](SymIntArrayRef v, int64_t i, int64_t otherwise) {  // i: 0 height, 1 width; 1-d is height 1
+    if (v.empty() || (n == 1 && i == 0)) return otherwise;
+    return v[v.size() == 1 ? 0 : size_t(i - (2 - n))].guard_int(__FILE__, __LINE__);
+  };
+  kernels::ConvShape s;
+  s.batch = x.size(0), s.in_channels = x.size(1), s.out_channels = w.size(0);
+  s.height = n == 2 ? x.size(2) : 1, s.width = x.size(-1);
+  s.kernel_h = n == 2 ? w.size(2) : 1, s.kernel_w = w.size(-1);
+  s.stride_h = at(g.stride, 0, 1), s.stride_w = at(g.stride, 1, 1);
+  s.padding_h = at(g.padding, 0, 0), s.padding_w = at(g.padding, 1, 0);
+  s.dilation_h = at(g.dilation, 0, 1), s.dilation_w = at(g.dilation, 1, 1);
+  s.groups = g.groups.guard_int(__FILE__, __LINE__);
+  // What does not fit together is torch's to refuse.
+  const bool fits = s.groups > 0 && s.in_channels == w.size(1) * s.groups && s.out_channels % s.groups == 0 &&
+                    s.stride_h > 0 && s.stride_w > 0 && s.dilation_h > 0 && s.dilation_w > 0 && s.padding_h >= 0 &&
+                    s.padding_w >= 0 && s.out_height() > 0 && s.out_width() > 0 && x.numel() > 0 && w.numel() > 0;
+  if (!fits) why = "an empty or impossible convolution";
+  return fits ? std::optional(s) : std::nullopt;
+}
+
 template <class Torch>
 Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const OptTensor& bias, const Geometry& geometry,
                 Torch torch) {
   OwnKeyOff off;
   Layer* layer = find_layer(w);
   if (!layer) return torch(x, w, bias);
+  std::string_view unknown;
+  const auto shape = integer_shape(x, w, geometry, unknown);
   const int64_t channels = -(w.dim() - 1);  // from the end, so that unbatched inputs work too
   return run_gemm({.op = op,
                    .a = x,
@@ -112,6 +144,8 @@ Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const Opt
                    .b_is_weight = true,
                    .is_linear = false,
                    .flops = conv_flops(x, w, geometry, output_elements(x, w, geometry)),
+                   .conv = shape ? &*shape : nullptr,
+                   .conv_unknown = unknown,
                    .torch = [&](const Tensor& a, const Tensor& b, const OptTensor& c) { return torch(a, b, c); },
                    .formulas = [&] { return conv_formulas(x, w, geometry); }},
                   *layer);

@@ -4,6 +4,7 @@
 
 #include "hpqf/base/error.h"
 #include "hpqf/engine/implementation.h"
+#include "hpqf/engine/integer_conv.h"
 #include "hpqf/engine/integer_gemm.h"
 #include "hpqf/engine/native_gemm.h"
 #include "hpqf/engine/rounding.h"
@@ -37,6 +38,23 @@ void add_bias(at::Tensor& y, const at::Tensor& bias, int64_t axis_y) {
 }
 
 int64_t rows(const at::Tensor& t) { return t.dim() == 0 || t.size(-1) == 0 ? 0 : t.numel() / t.size(-1); }
+
+void log_shape(const GemmCall& call, const at::Tensor& a, Layer& layer) {
+  const bool bias = call.bias && call.bias->defined();
+  if (call.is_linear) {
+    const int64_t in = call.b.size(!call.b_in_out), out = call.b.size(call.b_in_out);
+    layer.runtime->shapes.record(layer.name, {"linear", {rows(a), in}, {out, in}, {}, bias, call.flops});
+  } else if (call.conv) {
+    const kernels::ConvShape& s = *call.conv;
+    layer.runtime->shapes.record(
+        layer.name, {"conv",
+                     {s.batch, s.in_channels, s.height, s.width},
+                     {s.out_channels, s.in_channels / s.groups, s.kernel_h, s.kernel_w},
+                     {s.stride_h, s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, s.groups},
+                     bias,
+                     call.flops});
+  }
+}
 
 }  // namespace
 
@@ -115,7 +133,9 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
                         .wgrad = r.requested_wgrad,
                         .b_is_weight = call.b_is_weight,
                         .is_linear = call.is_linear,
-                        .needs_grad = needs_a || needs_b};
+                        .needs_grad = needs_a || needs_b,
+                        .conv = call.conv,
+                        .conv_unknown = call.conv_unknown};
     if (call.is_linear)
       problem.m = rows(a), problem.n = call.b.size(call.b_in_out), problem.k = call.b.size(!call.b_in_out);
     Choice choice = choose(problem, layer.runtime->force);
@@ -124,16 +144,12 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   }
   r.implementation = implementation->name;
   r.a = r.requested_a, r.b = r.requested_b, r.dgrad = r.requested_dgrad, r.wgrad = r.requested_wgrad;
-  if (implementation->method == Method::integer) name_integer_formats(r, layer);
+  if (implementation->method == Method::integer) name_integer_formats(r, call.conv != nullptr, layer);
   check_strict(layer, r, implementation->native);
 
   const int64_t start = now_ns();
   if (implementation->method == Method::torch_fp32) {
-    if (call.is_linear && layer.runtime->log_shapes)
-      layer.runtime->shapes.record(layer.name, {"linear",
-                                                {rows(a), call.b.size(!call.b_in_out)},
-                                                {call.b.size(call.b_in_out), call.b.size(!call.b_in_out)},
-                                                call.bias && call.bias->defined()});
+    if (layer.runtime->log_shapes) log_shape(call, a, layer);
     at::Tensor y = call.torch(a, call.b, call.bias);
     emit_forward(layer, r, now_ns() - start);
     if (y.requires_grad()) follow_backward(y, sequence, ref(&layer), r, {}, -1, needs_a, needs_b);
@@ -149,7 +165,8 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   }
   if (implementation->method == Method::torch_scaled || implementation->method == Method::torch_int)
     return run_scaled(call, a, owner, r);  // its own autograd node reports both passes
-  if (implementation->method == Method::integer) return run_integer(call, a, owner, r);
+  if (implementation->method == Method::integer)
+    return call.conv ? run_integer_conv(call, a, owner, r) : run_integer(call, a, owner, r);
 
   const bool differ = r.dgrad != r.wgrad || r.dgrad.format == Format::fp32;
   if ((needs_a || needs_b) && differ && call.b_is_weight)

@@ -9,6 +9,7 @@
 
 #include "hpqf/engine/instrument.h"
 #include "hpqf/engine/layer.h"
+#include "hpqf/kernels/gemm/integer_conv.h"
 
 namespace hpqf::engine {
 
@@ -30,6 +31,9 @@ struct GemmCall {
   bool is_linear;         // a weight matrix applied to the last axis of a: torch's scaled and integer GEMMs can run it
   bool b_in_out = false;  // the weight lies [in, out] (y = a @ b), as C++ modules call it; else [out, in]
   double flops;
+  // A convolution our integer kernels know: its shape; otherwise why they do not ("" for other ops).
+  const kernels::ConvShape* conv = nullptr;
+  std::string_view conv_unknown = "";
   c10::function_ref<at::Tensor(const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias)> torch;
   c10::function_ref<std::optional<BackwardFormulas>()> formulas;  // nullopt: this op has none
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "hpqf/engine/layer.h"
+#include "hpqf/kernels/gemm/integer_conv.h"
 
 namespace hpqf::engine {
 
@@ -17,6 +18,8 @@ struct GemmProblem {
   bool is_linear = false;
   int64_t m = 0, n = 0, k = 0;  // of the linear form; 0 otherwise
   bool needs_grad = false;
+  const kernels::ConvShape* conv = nullptr;  // as in GemmCall
+  std::string_view conv_unknown = "";
 };
 
 enum class Method : uint8_t {

@@ -12,14 +12,9 @@ namespace hpqf::engine {
 namespace {
 
 using at::Tensor;
-using kernels::GemmBlocks;
 using kernels::MatrixView;
 
 const kernels::GemmPath& path() { return *kernels::best_gemm_path(); }
-
-GemmBlocks blocks_of(const BlockFormat& f) {
-  return {f.format == Format::int12 ? kernels::Grid::int12 : kernels::Grid::int8, f.block};
-}
 
 // [rows, k] with one axis dense.
 struct Operand {
@@ -37,24 +32,28 @@ Operand operand(const Tensor& t) {
   return operand(t.contiguous());
 }
 
-// Three lines of the gradient, its sizes and the layer's name make the seed; which product it serves is mixed in.
+}  // namespace
+
+kernels::GemmBlocks blocks_of(const BlockFormat& f) {
+  return {f.format == Format::int12 ? kernels::Grid::int12 : kernels::Grid::int8, f.block};
+}
+
+// 64 elements from the beginning, the middle and the end.
 uint64_t gradient_seed(const Tensor& g, const Layer& layer, uint64_t product) {
-  uint64_t seed = std::hash<std::string>()(layer.name) ^ uint64_t(g.size(0)) << 32 ^ uint64_t(g.size(1));
-  const int64_t bytes = std::min<int64_t>(g.size(1), 64) * 4;
-  if (g.stride(1) == 1 && g.size(0) > 0)
-    for (int64_t row : {int64_t(0), g.size(0) / 2, g.size(0) - 1})
-      seed =
-          (seed ^ kernels::fingerprint(g.const_data_ptr<float>() + row * g.stride(0), bytes)) * 0x9E3779B97F4A7C15ull;
+  const int64_t n = g.numel(), part = std::min<int64_t>(n, 64);
+  uint64_t seed = std::hash<std::string>()(layer.name) ^ uint64_t(n) << 32;
+  if (!g.is_non_overlapping_and_dense()) return seed + product;
+  for (int64_t first : {int64_t(0), (n - part) / 2, n - part})
+    seed = (seed ^ kernels::fingerprint(g.const_data_ptr<float>() + first, part * 4)) * 0x9E3779B97F4A7C15ull;
   return seed + product;
 }
 
 // Counting elements costs a pass, so it waits until a block was seen to be bad.
-void report_bad(int64_t bad_blocks, const Tensor& t, const BlockFormat& format, const Layer& layer, plan::Role role) {
+void report_bad_blocks(int64_t bad_blocks, const Tensor& t, const BlockFormat& format, const Layer& layer,
+                       plan::Role role) {
   if (bad_blocks == 0) return;
   report_cast(layer, role, format, t.numel(), t.numel() - at::isfinite(t).sum().item<int64_t>(), 0);
 }
-
-}  // namespace
 
 std::string integer_refusal(const BlockFormat& f) {
   if (!kernels::best_gemm_path()) return "cpu has neither avx2 nor avx512_vnni";
@@ -82,8 +81,8 @@ Tensor packed_weight(const Tensor& w, CopyUse use, const BlockFormat& format, co
     const Operand b = operand(w);
     const int64_t bytes = kernels::packed_bytes(b.view.rows, b.view.k, blocks_of(format));
     Tensor packed = at::empty({std::max<int64_t>(64, bytes)}, at::kByte);  // torch aligns to 64 bytes
-    report_bad(kernels::pack_b(path(), b.view, blocks_of(format), {}, packed.data_ptr()), w, format, layer,
-               plan::Role::weight);
+    report_bad_blocks(kernels::pack_b(path(), b.view, blocks_of(format), {}, packed.data_ptr()), w, format, layer,
+                      plan::Role::weight);
     return packed;
   };
   return cacheable(w) ? weight_copy(w, use, format, 1, make) : make();
@@ -94,7 +93,7 @@ void integer_forward(const Tensor& x, const Tensor& packed, int64_t n, const Blo
   const Operand a = operand(x);
   const int64_t bad = kernels::gemm(path(), a.view, {}, packed.const_data_ptr(), n, blocks_of(format),
                                     {out.data, out.stride, out.accumulate, out.bias});
-  report_bad(bad, x, unsigned_side(format), layer, plan::Role::input);
+  report_bad_blocks(bad, x, unsigned_side(format), layer, plan::Role::input);
 }
 
 void integer_input_gradient(const Tensor& g, const Tensor& packed, int64_t k, const BlockFormat& format,
@@ -103,7 +102,7 @@ void integer_input_gradient(const Tensor& g, const Tensor& packed, int64_t k, co
   const int64_t bad =
       kernels::gemm(path(), a.view, {Rounding::stochastic, gradient_seed(g, layer, 1)}, packed.const_data_ptr(), k,
                     blocks_of(format), {out.data, out.stride, out.accumulate});
-  report_bad(bad, g, unsigned_side(format), layer, plan::Role::output_grad);
+  report_bad_blocks(bad, g, unsigned_side(format), layer, plan::Role::output_grad);
 }
 
 Tensor integer_weight_gradient(const Tensor& g, const Tensor& x, const BlockFormat& format, const Layer& layer) {

@@ -6,6 +6,7 @@
 
 #include "hpqf/engine/layer.h"
 #include "hpqf/engine/weight_cache.h"
+#include "hpqf/kernels/gemm/integer_gemm.h"
 
 namespace hpqf::engine {
 
@@ -37,5 +38,12 @@ void integer_input_gradient(const at::Tensor& g, const at::Tensor& packed, int64
 // g [rows, n]^T * x [rows, k]: the contraction runs over the rows of the batch.
 at::Tensor integer_weight_gradient(const at::Tensor& g, const at::Tensor& x, const BlockFormat& format,
                                    const Layer& layer);
+
+// The seed of a gradient's stochastic rounding: a hash of its content and of the layer's name. `g` is dense.
+uint64_t gradient_seed(const at::Tensor& g, const Layer& layer, uint64_t product);
+// Tells the layer's sink how many elements of `t` are not finite, once a kernel saw a bad block.
+void report_bad_blocks(int64_t bad_blocks, const at::Tensor& t, const BlockFormat& format, const Layer& layer,
+                       plan::Role role);
+kernels::GemmBlocks blocks_of(const BlockFormat& format);
 
 }  // namespace hpqf::engine

@@ -10,9 +10,11 @@
 namespace hpqf::engine {
 
 struct ProblemShape {
-  std::string op;             // "linear"
-  std::vector<int64_t> a, b;  // linear: {rows, in}, {out, in}
+  std::string op;                 // "linear", "conv"
+  std::vector<int64_t> a, b;      // linear: {rows, in}, {out, in}; conv: sizes of a 2-d input and its weight
+  std::vector<int64_t> geometry;  // conv: stride, padding and dilation as h, w each, then groups
   bool bias = false;
+  double flops = 0;  // of the forward pass
   bool empty() const { return op.empty(); }
   bool operator==(const ProblemShape&) const = default;
 };

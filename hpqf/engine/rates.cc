@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/conv2d.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/randn.h>
 #include <c10/util/Exception.h>
@@ -88,7 +89,8 @@ class Problem {
   explicit Problem(const ProblemShape& shape)
       : x_(at::randn(shape.a).requires_grad_()), w_(at::randn(shape.b).requires_grad_()) {
     if (shape.bias) bias_ = at::randn({shape.b.front()}).requires_grad_();
-    g_ = at::randn({shape.a.front(), shape.b.front()});
+    geometry_ = shape.geometry;
+    g_ = at::randn(forward().sizes());
   }
 
   double seconds(const PrecisionPlan& plan) {
@@ -103,14 +105,20 @@ class Problem {
     at::Tensor y;
     {
       const LayerScope inside(runtime.layer("layer"));
-      y = at::linear(x_, w_, bias_);
+      y = forward();
     }
     y.backward(g_);
     return double(now_ns() - start) * 1e-9;
   }
 
  private:
+  at::Tensor forward() const {
+    const auto& g = geometry_;
+    if (g.empty()) return at::linear(x_, w_, bias_);
+    return at::conv2d(x_, w_, bias_, {g[0], g[1]}, {g[2], g[3]}, {g[4], g[5]}, g[6]);
+  }
   at::Tensor x_, w_, g_;
+  std::vector<int64_t> geometry_;
   std::optional<at::Tensor> bias_;
 };
 
@@ -130,12 +138,23 @@ Rate measure(const ProblemShape& shape, const BlockFormat& format) {
 
 ProblemShape shape_class(const ProblemShape& shape) {
   ProblemShape c = shape;
-  c.a.front() = int64_t(std::bit_floor(uint64_t(std::clamp<int64_t>(shape.a.front(), 16, 1024))));
+  // A convolution's rows are pixels: a few images are enough.
+  const auto [least, most] =
+      shape.op == "conv" ? std::pair<int64_t, int64_t>{1, 16} : std::pair<int64_t, int64_t>{16, 1024};
+  c.a.front() = int64_t(std::bit_floor(uint64_t(std::clamp(shape.a.front(), least, most))));
   return c;
 }
 
 std::string to_string(const ProblemShape& s) {
-  return fmt::format("{} {}x{}x{}", s.op, s.a.at(0), s.b.at(0), s.b.at(1));
+  if (s.geometry.empty()) return fmt::format("{} {}x{}x{}", s.op, s.a.at(0), s.b.at(0), s.b.at(1));
+  const auto& g = s.geometry;
+  std::string text = fmt::format("{} {} to {} channels {}x{}, {} images of {}x{}", s.op, s.a[1], s.b[0], s.b[2], s.b[3],
+                                 s.a[0], s.a[2], s.a[3]);
+  if (g[0] != 1 || g[1] != 1) text += fmt::format(", stride {}x{}", g[0], g[1]);
+  if (g[2] != 0 || g[3] != 0) text += fmt::format(", padding {}x{}", g[2], g[3]);
+  if (g[4] != 1 || g[5] != 1) text += fmt::format(", dilation {}x{}", g[4], g[5]);
+  if (g[6] != 1) text += fmt::format(", {} groups", g[6]);
+  return text;
 }
 
 Rate rate(const ProblemShape& shape, const BlockFormat& format) {

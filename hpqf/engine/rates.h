@@ -15,7 +15,8 @@ struct Rate {
   double ratio = 0;    // fp32's time over this
 };
 
-// Shapes fall into classes: rows are cut to a power of two from 16 to 1024, beyond which rates no longer move.
+// Shapes fall into classes: rows are cut to a power of two from 16 to 1024, images to one from 1 to 16, beyond which
+// rates no longer move.
 HPQF_API ProblemShape shape_class(const ProblemShape& shape);
 HPQF_API std::string to_string(const ProblemShape& shape);  // "linear 1024x512x2048"
 
