@@ -244,6 +244,10 @@ class Judge:
             as_asked = (row.requested_a, row.requested_b) == (row.effective_a, row.effective_b)
             assert as_asked or row.reason, f"{where}: no reason why {row}"
         wrong = different(plain, low, self.bits)
+        if any(row.implementation == "hpqf.elementwise" for row in low.rows) and not low.low_rows:
+            self._in_fp32(plain, low, where)
+            self.tally["fp32 on loops of our own, within its roundings"] += 1
+            return
         if not low.low_rows:
             assert not wrong, f"{where}: audit says fp32, yet {wrong} differ"
             self.tally["fp32 by rule or nature and bit-identical under a low plan"] += 1
@@ -253,6 +257,16 @@ class Judge:
         self.low_rows += low.low_rows
         if wrong:
             self.moved.add(format)
+
+    def _in_fp32(self, plain, low, where):
+        """Another order of fp32's roundings, no more: 16 of them, beside the largest tensor of the run."""
+        assert not different(plain, low, bits=False), where
+        largest = max((_size(t) for _, t in plain.tensors() if t is not None), default=0.0)
+        for (name, a), (_, b) in zip(plain.tensors(), low.tensors(), strict=True):
+            if a is None or not a.is_floating_point():
+                continue
+            assert torch.equal(torch.isfinite(_dense(a)), torch.isfinite(_dense(b))), f"{where}: {name} is finite elsewhere"
+            assert _distance(a, b) <= 2.0 ** -20 * largest, f"{where}: {name} is off by {_distance(a, b):.3g} beside {largest:.3g}"
 
     def _bounded(self, format, plain, low, where):
         assert plain.structure == low.structure, where
