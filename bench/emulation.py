@@ -9,7 +9,7 @@ import _timing
 def main() -> int:
     p = _setup.parser(__doc__)
     p.add_argument("--models", nargs="+", default=["resnet20", "bert-mini", "lstm"], choices=["resnet20", "bert-mini", "lstm"])
-    p.add_argument("--formats", nargs="+", default=["bf16", "fp16", "fp8", "int8"])
+    p.add_argument("--formats", nargs="+", default=["bf16", "fp16", "fp8"])
     p.add_argument("--rounds", type=int, default=15, help="timed steps of each variant")
     p.add_argument("--warmup", type=int, default=2, help="steps of each variant before these")
     p.add_argument("--threads", type=int, nargs="+", default=[1, 2])
