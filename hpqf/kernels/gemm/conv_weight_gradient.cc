@@ -1,20 +1,16 @@
 // dw[out][tap][in] = sum over pixels of dy[out][pixel] * x[in][pixel moved by the tap], as a product of x (side A, one
 // row for each tap and input channel) and dy (side B) that contracts pixels.
 //
-// Pixels are taken in bands: some rows of one image, or several whole small images. A band of x is quantised once; its
-// codes are laid out in planes, one for each column of the kernel and each residue of its rows modulo the stride, in
-// the order row, image, column. In this order a tap of the plane is a constant distance, padding above and below
-// belongs to the plane, and every pixel of the contraction is a pixel of dy: none is spent on borders. Two shifted uses
-// of a code share its scale, hence one scale for a channel and band.
+// A band of x is quantised once for all taps: conv_planes.h.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <numeric>
 
 #include "hpqf/base/parallel.h"
 #include "hpqf/kernels/gemm/conv_checks.h"
+#include "hpqf/kernels/gemm/conv_planes.h"
 #include "hpqf/kernels/gemm/conv_sampled.h"
 #include "hpqf/kernels/gemm/correlation.h"
 #include "hpqf/kernels/gemm/driver.h"
@@ -24,16 +20,11 @@
 namespace hpqf::kernels {
 namespace {
 
-constexpr int64_t kBandPixels = 512;         // enough that sums (fp32, in memory) are rarely touched
-constexpr int64_t kMostBandPixels = 768;     // from here on an image is cut into bands
 constexpr int64_t kGradientBytes = 4 << 20;  // packed dy at a time: stays in a third-level cache
 constexpr int64_t kPackedBytes = 128 << 10;  // of x, packed, that passes by dy at a time
 constexpr int64_t kMostChannels = 32;        // of it
 constexpr int64_t kPieceRows = 2 * kPanelB;  // channels of dy packed together
 constexpr int64_t kSerialWork = 1 << 18;     // multiply-adds (about 3 us) not worth waking threads
-constexpr int64_t kSlack = 64;               // bytes that copies may read and write beyond the end
-
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 // memcpy without its call for the few elements of a row, and without touching what lies beyond.
 inline void copy_row(const float* from, int64_t n, float* to) {
@@ -44,46 +35,6 @@ inline void copy_row(const float* from, int64_t n, float* to) {
   for (int64_t i = 0; i + 4 <= n; i += 4) std::memcpy(to + i, from + i, 16);
   std::memcpy(to + n - 4, from + n - 4, 16);
 }
-
-struct Band {
-  int64_t image, images, row, rows;  // of dy
-};
-
-// Which bands there are.
-struct Bands {
-  int64_t images, rows;  // of the largest
-  int64_t across, down;  // count
-  explicit Bands(const ConvShape& s) {
-    const int64_t size = s.out_height() * s.out_width();
-    const int64_t most = std::max<int64_t>(1, divide_up(kBandPixels, size));
-    across = divide_up(s.batch, most);
-    images = divide_up(s.batch, across);
-    across = divide_up(s.batch, images);
-    rows = divide_up(s.out_height(), std::max<int64_t>(1, size / kMostBandPixels));
-    down = divide_up(s.out_height(), rows);
-  }
-  int64_t count() const { return across * down; }
-  Band at(int64_t i, const ConvShape& s) const {
-    const int64_t image = i / down * images, row = i % down * rows;
-    return {image, std::min(images, s.batch - image), row, std::min(rows, s.out_height() - row)};
-  }
-};
-
-// The kernel's rows as places in planes. Which residue a tap reads repeats every stride / gcd(stride, dilation) taps.
-struct KernelRows {
-  const ConvShape& s;
-  const int64_t planes;           // residues that are read
-  const int64_t lowest, highest;  // rows of a plane before and after those of dy, over all taps
-  explicit KernelRows(const ConvShape& shape)
-      : s(shape),
-        planes(std::min(s.kernel_h, s.stride_h / std::gcd(s.stride_h, s.dilation_h))),
-        lowest(move(0)),
-        highest(move(s.kernel_h - 1)) {}
-  int64_t offset(int64_t tap) const { return tap * s.dilation_h - s.padding_h; }
-  int64_t move(int64_t tap) const { return floor_divide(offset(tap), s.stride_h); }
-  int64_t residue(int64_t tap) const { return offset(tap) - move(tap) * s.stride_h; }
-  int64_t plane(int64_t tap) const { return tap % planes; }
-};
 
 class Gradient {
  public:
@@ -98,7 +49,7 @@ class Gradient {
         blocks_(blocks),
         dw_(dw),
         bands_(shape),
-        kernel_rows_(shape),
+        planes_(shape, bands_, blocks.grid),
         lane_(lane_bytes(blocks.grid)),
         in_(shape.in_channels / shape.groups),
         out_(shape.out_channels / shape.groups),
@@ -109,8 +60,6 @@ class Gradient {
     const int64_t fits = kPackedBytes / (taps_ * pixels * lane_), even = divide_up(in_, 4);
     channels_ = std::clamp<int64_t>(std::min(fits, even) / kPanelA * kPanelA, kPanelA, kMostChannels);
     units_ = divide_up(in_, channels_);
-    const int64_t lines = (bands_.rows + kernel_rows_.highest - kernel_rows_.lowest) * bands_.images;
-    plane_bytes_ = divide_up(lines * shape.out_width() * lane_ + kSlack, 64) * 64;
   }
 
   int64_t run() const {
@@ -190,17 +139,6 @@ class Gradient {
                         packed + group * gradient_bytes(grid(bands_.at(0, s))) + first / kPanelB * g.b_panel_bytes());
   }
 
-  // Input rows that the band reads, of those the image has.
-  struct Rows {
-    int64_t first, count;
-  };
-  Rows input_rows(const Band& band) const {
-    const int64_t first = std::max<int64_t>(0, band.row * s.stride_h + kernel_rows_.offset(0));
-    const int64_t last =
-        std::min(s.height - 1, (band.row + band.rows - 1) * s.stride_h + kernel_rows_.offset(s.kernel_h - 1));
-    return {first, std::max<int64_t>(0, last - first + 1)};
-  }
-
   // The codes of a unit's channels in planes, and the scales of its rows of A.
   struct Unit {
     Band band;
@@ -210,26 +148,18 @@ class Gradient {
     int64_t* distances;       // [tap]: where it begins in the planes of a channel
   };
 
-  int64_t plane_at(int64_t kx, int64_t ky) const {
-    return (kx * kernel_rows_.planes + kernel_rows_.plane(ky)) * plane_bytes_;
-  }
-  int64_t channel_bytes() const { return s.kernel_w * kernel_rows_.planes * plane_bytes_; }
-
   int64_t multiply_unit(int64_t index, int64_t group, int64_t unit, const char* gradient, float* sums) const {
     const Band band = bands_.at(index, s);
     const BlockGrid g = grid(band);
-    char* planes = scratch(Scratch::planes, channels_ * channel_bytes() + taps_ * (channels_ * 4 + 8));
-    int64_t* distances = reinterpret_cast<int64_t*>(planes + channels_ * channel_bytes());
+    char* planes = scratch(Scratch::planes, channels_ * planes_.channel_bytes() + taps_ * (channels_ * 4 + 8));
+    int64_t* distances = reinterpret_cast<int64_t*>(planes + channels_ * planes_.channel_bytes());
     const Unit u{band,
                  unit * channels_,
                  std::min(channels_, in_ - unit * channels_),
                  planes,
                  reinterpret_cast<float*>(distances + taps_),
                  distances};
-    for (int64_t tap = 0; tap < taps_; ++tap)
-      distances[tap] =
-          plane_at(tap % s.kernel_w, tap / s.kernel_w) +
-          (kernel_rows_.move(tap / s.kernel_w) - kernel_rows_.lowest) * band.images * s.out_width() * lane_;
+    for (int64_t tap = 0; tap < taps_; ++tap) distances[tap] = planes_.distance(tap, band.images);
     const int64_t bad = quantise(index, group, u);
     const GemmResult result{sums, sum_stride_, index > 0, nullptr};
     auto pack = [&](int64_t first, int64_t last, int64_t b0, int64_t b1, char* out) {
@@ -250,7 +180,7 @@ class Gradient {
       for (int64_t b = b0; b < b1; ++b) {
         const char* row[kPanelA];
         for (int64_t r = 0; r < kPanelA; ++r)
-          row[r] = from + std::min(channel + r, u.channels - 1) * channel_bytes() + b * g.block * lane_;
+          row[r] = from + std::min(channel + r, u.channels - 1) * planes_.channel_bytes() + b * g.block * lane_;
         std::memcpy(out, u.scales + tap * channels_ + channel, kPanelA * 4);
         path_.conv->interleave(row, g.padded(b) * lane_, out + a_header(g.grid));
         out += g.a_bytes(g.padded(b));
@@ -260,7 +190,7 @@ class Gradient {
   }
 
   int64_t quantise(int64_t index, int64_t group, const Unit& u) const {
-    const Rows rows = input_rows(u.band);
+    const InputRows rows = planes_.input_rows(u.band);
     const int64_t run = rows.count * s.width, size = s.height * s.width;
     const bool planes = x_.layout == ImageLayout::channels_first;
     const float* from = x_.data + u.band.image * s.in_channels * size;
@@ -308,7 +238,7 @@ class Gradient {
       for (int64_t tap = 0; tap < taps_; ++tap)
         u.scales[tap * channels_ + c] =
             !finite && meets_bad(u.band, rows, from, image_stride, tap) ? std::nanf("") : scale;
-      lay_out(u.band, rows, codes, rule.offset, u.planes + c * channel_bytes());
+      planes_.lay_out(*path_.conv, u.band, rows, codes, rule.offset, u.planes + c * planes_.channel_bytes());
     }
     for (int64_t c = u.channels; c < channels_; ++c)  // rows of A that nobody reads
       for (int64_t tap = 0; tap < taps_; ++tap) u.scales[tap * channels_ + c] = 0;
@@ -340,8 +270,8 @@ class Gradient {
   }
 
   // Whether a tap meets a NaN or infinity of a channel: exact, and only asked for channels that have one.
-  bool meets_bad(const Band& band, const Rows& rows, const float* from, int64_t image_stride, int64_t tap) const {
-    const int64_t dy = kernel_rows_.offset(tap / s.kernel_w);
+  bool meets_bad(const Band& band, const InputRows& rows, const float* from, int64_t image_stride, int64_t tap) const {
+    const int64_t dy = planes_.rows().offset(tap / s.kernel_w);
     const int64_t dx = tap % s.kernel_w * s.dilation_w - s.padding_w;
     for (int64_t n = 0; n < band.images; ++n)
       for (int64_t oy = band.row; oy < band.row + band.rows; ++oy)
@@ -351,80 +281,6 @@ class Gradient {
           if (!std::isfinite(from[n * image_stride + (y - rows.first) * s.width + x])) return true;
         }
     return false;
-  }
-
-  // The planes of one channel from its codes [image][row][column]. Where the columns of one residue modulo the stride
-  // are no more than those of dy, they are put in order once, and all columns of the kernel that read them are that
-  // plane moved, with the codes that came in from the next row overwritten.
-  void lay_out(const Band& band, const Rows& rows, const char* codes, int offset, char* planes) const {
-    const int64_t repeat = std::min(s.kernel_w, s.stride_w / std::gcd(s.stride_w, s.dilation_w));
-    for (int64_t ky = 0; ky < kernel_rows_.planes; ++ky)
-      for (int64_t first = 0; first < repeat; ++first) {
-        const int64_t dx = first * s.dilation_w - s.padding_w;
-        const int64_t residue = dx - floor_divide(dx, s.stride_w) * s.stride_w;
-        if (divide_up(s.width - residue, s.stride_w) > s.out_width() || s.kernel_w == 1) {
-          for (int64_t kx = first; kx < s.kernel_w; kx += repeat)
-            copy_rows(band, rows, codes, offset, ky, kx * s.dilation_w - s.padding_w, planes + plane_at(kx, ky));
-          continue;
-        }
-        const int64_t lines = (band.rows + kernel_rows_.highest - kernel_rows_.lowest) * band.images;
-        const int64_t most = std::max(s.padding_w, (s.kernel_w - 1) * s.dilation_w) * lane_;
-        char* ordered = scratch(Scratch::output, lines * s.out_width() * lane_ + 2 * most + kSlack) + most;
-        copy_rows(band, rows, codes, offset, ky, residue, ordered);
-        for (int64_t kx = first; kx < s.kernel_w; kx += repeat)
-          move_plane(ordered, lines, floor_divide(kx * s.dilation_w - s.padding_w, s.stride_w), offset,
-                     planes + plane_at(kx, ky));
-      }
-  }
-
-  void move_plane(const char* ordered, int64_t lines, int64_t columns, int offset, char* to) const {
-    const int64_t line = s.out_width() * lane_, move = columns * lane_;
-    std::memcpy(to, ordered + move, size_t(lines * line));
-    const int64_t first = move < 0 ? 0 : std::max<int64_t>(0, line - move),
-                  last = move < 0 ? std::min(line, -move) : line;
-    for (int64_t i = first; i < last; ++i)
-      for (int64_t l = 0; l < lines; ++l) to[l * line + i] = char(offset);
-  }
-
-  // One plane: rows of the images in turn, columns that are `dx` to the right.
-  void copy_rows(const Band& band, const Rows& rows, const char* codes, int offset, int64_t ky, int64_t dx,
-                 char* to) const {
-    const int64_t width = s.out_width(), line = width * lane_, run = rows.count * s.width * lane_;
-    // Columns that the image has.
-    const int64_t begin = std::clamp<int64_t>(-floor_divide(dx, s.stride_w), 0, width);
-    const int64_t end = std::clamp<int64_t>(floor_divide(s.width - 1 - dx, s.stride_w) + 1, begin, width);
-    const int64_t kept = (end - begin) * lane_;
-    const int64_t last = band.row + band.rows + kernel_rows_.highest;
-    for (int64_t j = band.row + kernel_rows_.lowest; j < last; ++j) {
-      const int64_t y = j * s.stride_h + kernel_rows_.residue(ky) - rows.first;
-      if (y < 0 || y >= rows.count || begin == end) {
-        std::memset(to, offset, size_t(band.images * line));
-        to += band.images * line;
-        continue;
-      }
-      const char* from = codes + (y * s.width + begin * s.stride_w + dx) * lane_;
-      if (band.images == 1 && s.stride_h == 1 && s.stride_w == 1 && kept == line && width == s.width) {
-        const int64_t lines = std::min(last - j, rows.count - y);  // rows that lie together on both sides
-        std::memcpy(to, from, size_t(lines * line));
-        to += lines * line;
-        j += lines - 1;
-        continue;
-      }
-      for (int64_t n = 0; n < band.images; ++n, from += run, to += line) {
-        for (int64_t i = 0; i < begin * lane_; ++i) to[i] = char(offset);
-        if (s.stride_w == 1) {
-          // In steps of 16 bytes, also beyond the end: what follows is written afterwards.
-          for (int64_t i = 0; i < kept; i += 16) std::memcpy(to + begin * lane_ + i, from + i, 16);
-        } else if (s.stride_w == 2) {
-          path_.conv->every_second(blocks_.grid, from, end - begin, to + begin * lane_);
-        } else if (lane_ == 1) {
-          for (int64_t i = 0; i < kept; ++i) to[begin + i] = from[i * s.stride_w];
-        } else {
-          for (int64_t i = 0; i < kept; i += 2) std::memcpy(to + 2 * begin + i, from + i * s.stride_w, 2);
-        }
-        for (int64_t i = end * lane_; i < line; ++i) to[i] = char(offset);
-      }
-    }
   }
 
   // The sums of a unit [tap][channel][out] to their places in dw, sixteen outputs at a time.
@@ -457,9 +313,9 @@ class Gradient {
   const GemmBlocks& blocks_;
   const Images& dw_;
   const Bands bands_;
-  const KernelRows kernel_rows_;
+  const Planes planes_;
   const int64_t lane_, in_, out_, taps_, sum_stride_;
-  int64_t channels_, units_, plane_bytes_;  // a unit: input channels that are packed together
+  int64_t channels_, units_;  // a unit: input channels that are packed together
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ class RowParts {
         channel_stride_(planes_ ? first_.y.out * first_.x.out : 1),
         rows_(plan_.panels_a() * kPanelA) {}
 
-  int64_t units() const { return divide_up(chunk_.images * first_.positions(), kUnit); }
+  int64_t units() const { return first_.y.empty() ? 0 : divide_up(chunk_.images * first_.positions(), kUnit); }
 
   void unit(int64_t index) const {
     Places places;

@@ -1,6 +1,15 @@
 // 2-d convolution on block-scaled integers (integer_gemm.h): forward, gradient of the input, gradient of the weight,
 // from fp32 images, which are quantised once and then copied as codes, into fp32. 1-d is height 1. An im2col matrix of
 // fp32 never exists.
+//
+// One Zen 3 core (AVX2) against the better of torch's two fp32 layouts, weights packed beforehand, gradients rounded
+// stochastically, median over ResNet layers of 32 to 512 channels, channels first and last:
+//              3 x 3            3 x 3, stride 2   1 x 1
+//   forward    int8 1.9   int12 1.2   1.9   1.3   1.6   1.1
+//   input      int8 1.8   int12 1.15  1.65  1.2   1.4   1.1
+//   weight     int8 2.6   int12 1.7   2.3   1.6   1.15  0.9
+// 1 x 1 kernels of few channels are bound by memory: at 32 channels they are slower than fp32 (0.5 to 0.7), at 512
+// faster (int8 1.9). A packing of the weights costs 1 to 10 % of a pass, 15 % at 512 channels of 7 x 7 with batch 16.
 #pragma once
 #include "hpqf/kernels/gemm/integer_gemm.h"
 
@@ -44,12 +53,13 @@ HPQF_API int64_t conv_weight_bytes(const ConvShape& shape, ConvPass pass, const 
 HPQF_API int64_t conv_pack_weights(const GemmPath& path, const ConvShape& shape, ConvPass pass, const ConstImages& w,
                                    const GemmBlocks& blocks, const PackRounding& rounding, void* out);
 
-// Each of the three returns the number of blocks of its images with a NaN or infinity. A NaN reaches every output that
-// depends on it and no other; padding spreads nothing. (Pixels that a stride skips may count.) The same bits for any
-// number of threads. Error for a shape that has no output. Nothing is allocated once the threads' scratch has grown to
-// size.
+// Each of the three returns the number of blocks of its images with a NaN or infinity; pixels that a stride skips may
+// count, and in the gradient of a weight those that two bands read count twice. A NaN reaches every output that depends
+// on it and no other; padding spreads nothing. The same bits for any number of threads. Error for a shape that has no
+// output. Nothing is allocated once the threads' scratch has grown to size: an image in codes, 256 KiB at least, for
+// each thread; for the gradient of a weight also the sums, as large as dw, and 4 MiB of dy in codes.
 
-// y = conv(x, w) + bias; bias may be null.
+// y = conv(x, w) + bias; bias may be null. y must not overlap x.
 HPQF_API int64_t conv_forward(const GemmPath& path, const ConvShape& shape, const ConstImages& x,
                               const PackRounding& rounding, const void* packed_weights, const GemmBlocks& blocks,
                               const Images& y, const float* bias = nullptr);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "hpqf/base/error.h"
@@ -51,6 +52,7 @@ const std::vector<ConvShape>& shapes() {
       square(5, 64, 64, 17, 20, 3, 1, 1),
       square(1, 8, 16, 44, 41, 3, 1, 1),
       square(1, 4, 20, 99, 70, 3, 2, 1),
+      {2, 40, 64, 5, 9, 1, 4, 2, 1, 0, 3, 1, 2, 1},
   };
   return all;
 }
@@ -266,6 +268,51 @@ TEST(IntegerConv, LayoutsAgreeBitForBit) {
     for (const auto& path : runnable_paths())
       EXPECT_EQ(forward(path, s, x, w, nullptr, kInt8, kFirst), forward(path, s, x, w, nullptr, kInt8, kLast))
           << path.name << name(s);
+  }
+}
+
+// Sizes nobody thought of, each with scratch of its own size (a new thread), where a sanitizer sees what is exceeded.
+TEST(IntegerConv, RandomShapesAreExactToTheCodes) {
+  std::mt19937 random(7);
+  auto pick = [&](int64_t low, int64_t high) { return low + int64_t(random() % uint64_t(high - low + 1)); };
+  for (int i = 0; i < 60; ++i) {
+    ConvShape s;
+    do {
+      s.groups = pick(1, 2), s.batch = pick(1, 5);
+      s.in_channels = s.groups * pick(1, 40), s.out_channels = s.groups * pick(1, 40);
+      s.height = pick(1, 12), s.width = pick(1, 12), s.kernel_h = pick(1, 4), s.kernel_w = pick(1, 5);
+      s.stride_h = pick(1, 3), s.stride_w = pick(1, 3), s.padding_h = pick(0, 3), s.padding_w = pick(0, 3);
+      s.dilation_h = pick(1, 3), s.dilation_w = pick(1, 3);
+    } while (s.height + 2 * s.padding_h < s.dilation_h * (s.kernel_h - 1) + 1 ||
+             s.width + 2 * s.padding_w < s.dilation_w * (s.kernel_w - 1) + 1);
+    const auto x = normal(x_size(s), 1), w = normal(w_size(s), 2), bias = normal(s.out_channels, 3),
+               dy = normal(y_size(s), 4);
+    const auto y = exact_forward(s, x, w, bias), dx = exact_input_gradient(s, dy, w),
+               dw = exact_weight_gradient(s, x, dy);
+    const auto layout = pick(0, 1) ? kFirst : kLast;
+    for (const auto& path : runnable_paths())
+      std::thread([&] {
+        EXPECT_LT(relative_error(forward(path, s, x, w, &bias, kInt12, layout), y), 0.0015) << path.name << name(s);
+        EXPECT_LT(relative_error(input_gradient(path, s, dy, w, kInt12, layout), dx), 0.0015) << path.name << name(s);
+        EXPECT_LT(relative_error(weight_gradient(path, s, x, dy, kInt12, layout), dw), 0.0015) << path.name << name(s);
+      }).join();
+  }
+}
+
+TEST(IntegerConv, LayoutsMayDiffer) {
+  const auto s = square(3, 40, 24, 7, 9, 3, 2, 1);
+  const auto x = normal(x_size(s), 1), w = normal(w_size(s), 2), dy = normal(y_size(s), 4);
+  const auto x_last = channels_last(x, s.batch, s.in_channels), dy_last = channels_last(dy, s.batch, s.out_channels);
+  for (const auto& path : runnable_paths()) {
+    Values y(dy.size()), dx(x.size()), dw(w.size());
+    const auto forward_weights = packed(path, s, ConvPass::forward, {w.data(), kFirst}, kInt8);
+    conv_forward(path, s, {x_last.data(), kLast}, {}, forward_weights.get(), kInt8, {y.data(), kFirst});
+    EXPECT_EQ(y, forward(path, s, x, w, nullptr, kInt8, kFirst)) << path.name;
+    const auto gradient_weights = packed(path, s, ConvPass::input_gradient, {w.data(), kFirst}, kInt8);
+    conv_input_gradient(path, s, {dy.data(), kFirst}, {}, gradient_weights.get(), kInt8, {dx.data(), kLast});
+    EXPECT_EQ(to_first(dx, s.batch, s.in_channels, kLast), input_gradient(path, s, dy, w, kInt8, kFirst)) << path.name;
+    conv_weight_gradient(path, s, {x_last.data(), kLast}, {}, {dy.data(), kFirst}, {}, kInt8, {dw.data(), kFirst});
+    EXPECT_EQ(dw, weight_gradient(path, s, x, dy, kInt8, kFirst)) << path.name;
   }
 }
 
