@@ -1,0 +1,26 @@
+// What `hpqf bench gemm` was asked for, read and checked.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/hpqf/bench_gemm.h"
+#include "apps/hpqf/bench_gemm_case.h"
+
+namespace hpqf::app {
+
+struct GemmFormat {
+  std::string name;  // "int8", "int12[1x128]"
+  kernels::GemmBlocks blocks;
+};
+
+struct GemmBenchPlan {
+  std::vector<GemmFormat> formats;
+  std::vector<LinearShape> shapes;
+  std::vector<const GemmForm*> forms;
+  const kernels::GemmPath* path = nullptr;
+};
+
+// Error naming the option that cannot be followed.
+GemmBenchPlan read_gemm_plan(const BenchGemmConfig& config);
+
+}  // namespace hpqf::app
