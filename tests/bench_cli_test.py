@@ -152,7 +152,7 @@ BAD = {
     "unknown format": ([*TINY, "--formats", "int9"], ["--formats int9", "int8, int12"]),
     "format the integer GEMM has not": ([*TINY, "--formats", "bf16"], ["--formats bf16", "int8, int12"]),
     "block it has not": ([*TINY, "--formats", "int8[1x48]"], ["int8[1x48]", "256"]),
-    "empty format": ([*TINY, "--formats", "int8,"], ["--formats"]),
+    "empty format": ([*TINY, "--formats", ""], ["--formats"]),
     "half a shape": ([*GEMM, "--shapes", "12x"], ["--shapes 12x", "MxKxN"]),
     "two sizes": ([*GEMM, "--shapes", "12x4"], ["--shapes 12x4", "MxKxN"]),
     "four sizes": ([*GEMM, "--shapes", "1x2x3x4"], ["1x2x3x4", "MxKxN"]),
