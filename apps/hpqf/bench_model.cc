@@ -46,7 +46,7 @@ std::optional<std::string> add_autocast(std::vector<Row>& rows, const models::Mo
                          slower, kSlowest);
   } catch (const std::exception& e) {  // oneDNN's own type, where it has no such operation
     const std::string what = e.what();
-    return "torch autocast bf16 left out, it does not run: " + what.substr(0, what.find('\n'));
+    return "torch autocast bf16 left out, it does not run: " + what.substr(0, what.find_first_of(".\n"));
   }
   // A new one: all trainees make the same number of steps.
   rows.push_back(
