@@ -95,7 +95,7 @@ function(hpqf_room_tests)
           endif()
         endforeach()
         target_link_libraries(hpqf_${room}_test PRIVATE hpqf_core torch fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB
-                                                        GTest::gtest_main)
+                                                        GTest::gtest_main ${OpenMP_CXX_LIBRARIES})
         target_compile_definitions(hpqf_${room}_test PRIVATE AT_PER_OPERATOR_HEADERS)
         hpqf_torch_rpath(hpqf_${room}_test)
       else()

@@ -9,6 +9,9 @@ find_package(Torch REQUIRED)
 if(Torch_VERSION VERSION_LESS 2.11 OR Torch_VERSION VERSION_GREATER_EQUAL 2.16)
   message(WARNING "hpqf: torch ${Torch_VERSION} found; 2.11 to 2.15 are supported")
 endif()
+# at::parallel_for is a template that is parallel only in a file compiled with OpenMP. The wheel brings the same libgomp.so.1,
+# and a process loads one library of a name: there is one pool.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 get_filename_component(HPQF_TORCH_LIB "${TORCH_LIBRARY}" DIRECTORY)
 
 # torch's include folder carries its own, newer fmt, which wins over the system's headers and has no library to link:

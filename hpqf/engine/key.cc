@@ -1,6 +1,5 @@
 #include "hpqf/engine/key.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -8,8 +7,8 @@
 #include <string>
 
 #include "hpqf/base/error.h"
-#include "hpqf/base/parallel.h"
 #include "hpqf/engine/ops.h"
+#include "hpqf/engine/thread_pool.h"
 
 namespace hpqf::engine {
 namespace {
@@ -35,10 +34,6 @@ c10::DispatchKey choose() {
   }
   throw Error("a spare autocast dispatch key to intercept ops on", "one of " + owners + ", not used by another library",
               "load HPQF before the library that registered these keys, and only one copy of HPQF per process");
-}
-
-void torch_parallel(int64_t begin, int64_t end, int64_t grain, const base::RangeBody& body) {
-  at::parallel_for(begin, end, grain, body);
 }
 
 }  // namespace

@@ -10,8 +10,10 @@
 namespace hpqf::engine {
 
 struct ProblemShape {
-  std::string op;                 // "linear", "conv"
-  std::vector<int64_t> a, b;      // linear: {rows, in}, {out, in}; conv: sizes of a 2-d input and its weight
+  std::string op;  // "linear", "conv", "lstm", "gru", "rnn_tanh", "rnn_relu"
+  // linear: {rows, in}, {out, in}; conv: sizes of a 2-d input and its weight; recurrent: {steps, sequences, inputs},
+  // {layers, hidden, directions, gates}
+  std::vector<int64_t> a, b;
   std::vector<int64_t> geometry;  // conv: stride, padding and dilation as h, w each, then groups
   bool bias = false;
   double flops = 0;  // of the forward pass

@@ -1,14 +1,8 @@
 #include "hpqf/engine/rates.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/conv2d.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/randn.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -16,15 +10,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "hpqf/base/error.h"
 #include "hpqf/base/file.h"
 #include "hpqf/device/device.h"
-#include "hpqf/engine/instrument.h"
-#include "hpqf/engine/runtime.h"
+#include "hpqf/engine/problem.h"
 
 namespace hpqf::engine {
 namespace {
@@ -83,45 +74,6 @@ Store& store() {
   return s;
 }
 
-// A layer of its own under a plan of its own.
-class Problem {
- public:
-  explicit Problem(const ProblemShape& shape)
-      : x_(at::randn(shape.a).requires_grad_()), w_(at::randn(shape.b).requires_grad_()) {
-    if (shape.bias) bias_ = at::randn({shape.b.front()}).requires_grad_();
-    geometry_ = shape.geometry;
-    g_ = at::randn(forward().sizes());
-  }
-
-  double seconds(const PrecisionPlan& plan) {
-    plan::ModelFacts facts{"rates", {{"layer", "Linear", plan::LayerKind::linear, w_.numel()}}};
-    Runtime runtime(ModelDescription{facts, {{"layer", "weight", w_}}}, plan);
-    {
-      at::NoGradGuard no_grad;
-      w_.mul_(1.0);  // a new version: copies of the weight are made anew, as after an optimizer step
-    }
-    for (auto* t : {&x_, &w_}) t->mutable_grad() = at::Tensor();
-    const int64_t start = now_ns();
-    at::Tensor y;
-    {
-      const LayerScope inside(runtime.layer("layer"));
-      y = forward();
-    }
-    y.backward(g_);
-    return double(now_ns() - start) * 1e-9;
-  }
-
- private:
-  at::Tensor forward() const {
-    const auto& g = geometry_;
-    if (g.empty()) return at::linear(x_, w_, bias_);
-    return at::conv2d(x_, w_, bias_, {g[0], g[1]}, {g[2], g[3]}, {g[4], g[5]}, g[6]);
-  }
-  at::Tensor x_, w_, g_;
-  std::vector<int64_t> geometry_;
-  std::optional<at::Tensor> bias_;
-};
-
 Rate measure(const ProblemShape& shape, const BlockFormat& format) {
   at::AutoGradMode grad(true);
   const PrecisionPlan fp32, low = PrecisionPlan::uniform(formats::to_string(format));
@@ -138,14 +90,18 @@ Rate measure(const ProblemShape& shape, const BlockFormat& format) {
 
 ProblemShape shape_class(const ProblemShape& shape) {
   ProblemShape c = shape;
-  // A convolution's rows are pixels: a few images are enough.
+  // A convolution's rows are pixels, of which a few images have enough; recurrent layers repeat themselves after some
+  // steps.
   const auto [least, most] =
-      shape.op == "conv" ? std::pair<int64_t, int64_t>{1, 16} : std::pair<int64_t, int64_t>{16, 1024};
+      shape.op == "linear" ? std::pair<int64_t, int64_t>{16, 1024} : std::pair<int64_t, int64_t>{1, 16};
   c.a.front() = int64_t(std::bit_floor(uint64_t(std::clamp(shape.a.front(), least, most))));
   return c;
 }
 
 std::string to_string(const ProblemShape& s) {
+  if (s.a.size() == 3)
+    return fmt::format("{} {} layers of {}{}, {} inputs, {} steps of {} sequences", s.op, s.b[0], s.b[1],
+                       s.b[2] == 2 ? " both ways" : "", s.a[2], s.a[0], s.a[1]);
   if (s.geometry.empty()) return fmt::format("{} {}x{}x{}", s.op, s.a.at(0), s.b.at(0), s.b.at(1));
   const auto& g = s.geometry;
   std::string text = fmt::format("{} {} to {} channels {}x{}, {} images of {}x{}", s.op, s.a[1], s.b[0], s.b[2], s.b[3],

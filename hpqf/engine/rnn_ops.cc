@@ -7,6 +7,7 @@
 #include <ATen/ops/rnn_tanh_ops.h>
 
 #include "hpqf/base/error.h"
+#include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/ops.h"
 #include "hpqf/engine/rnn.h"
 #include "hpqf/engine/rnn_layer.h"
@@ -26,6 +27,19 @@ double rnn_flops(const RnnCall& call) {
   for (const auto& p : call.params)
     if (p.dim() == 2) weights += double(p.numel());
   return 2 * rows * weights;
+}
+
+void log_shape(const RnnCall& call, Layer& layer) {
+  const Tensor& x = call.input;
+  const int64_t steps = call.batch_sizes ? call.batch_sizes->size(0) : x.size(call.batch_first ? 1 : 0);
+  const int64_t rows = x.numel() / std::max<int64_t>(x.size(-1), 1);
+  layer.runtime->shapes.record(
+      layer.name, {op_name(call.cell),
+                   {steps, std::max<int64_t>(rows / std::max<int64_t>(steps, 1), 1), x.size(-1)},
+                   {call.num_layers, call.state[0].size(-1), call.bidirectional ? 2 : 1, gates_of(call.cell)},
+                   {},
+                   call.has_biases,
+                   rnn_flops(call)});
 }
 
 // `torch` returns the op's whole tuple; run_rnn's third tensor is dropped for cells without one.
@@ -52,7 +66,13 @@ Tuple run(const RnnCall& call, Torch torch) {
                .dgrad = p.dgrad,
                .wgrad = p.wgrad,
                .implementation = "emulated"};
-    check_strict(*layer, r, false);
+    const bool integer = runs_as_integers(p, *layer);
+    if (integer) {
+      r.implementation = "hpqf.integer";
+      r.a = r.dgrad = r.wgrad = unsigned_side(p.input);
+      r.reason = layer->runtime->intern(integer_reason(p.input));
+    }
+    check_strict(*layer, r, integer);
     auto [y, h, c] = run_rnn(raised, ref(layer));
     if constexpr (std::tuple_size_v<Tuple> == 3)
       return {y, h, c};
@@ -60,6 +80,7 @@ Tuple run(const RnnCall& call, Torch torch) {
       return {y, h};
   }
 
+  if (layer->runtime->log_shapes && why.empty() && rnn_refusal(raised, p).empty()) log_shape(raised, *layer);
   Tuple result;
   const std::string_view reason = why.empty() ? std::string_view() : layer->runtime->intern(why);
   run_untouched({.op = op_name(call.cell),
