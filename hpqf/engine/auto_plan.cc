@@ -74,6 +74,11 @@ std::string settle(Runtime& runtime) {
   for (const plan::LayerFacts& layer : runtime.facts().layers)
     if (auto it = shapes.find(layer.name); it != shapes.end()) seen.emplace_back(&layer, &it->second);
 
+  // Behind an embedding the first product no longer sees the data themselves.
+  const auto& layers = runtime.facts().layers;
+  const bool embedded = !seen.empty() && std::any_of(layers.begin(), layers.end(), [&](const plan::LayerFacts& layer) {
+    return &layer < seen.front().first && layer.kind == plan::LayerKind::embedding;
+  });
   PrecisionPlan plan = runtime.plan().with_rule({"*", plan::uniform_precision("fp32", not_measured())});
   std::map<std::string, int> count;
   double before = 0, after = 0;
@@ -85,7 +90,7 @@ std::string settle(Runtime& runtime) {
       after += shape->flops;
       continue;
     }
-    const Chosen chosen = choose_format(*shape, i == 0 || i + 1 == seen.size());
+    const Chosen chosen = choose_format(*shape, (i == 0 && !embedded) || i + 1 == seen.size());
     plan = plan.with_rule({"=" + layer->name, plan::uniform_precision(chosen.format, chosen.reason)});
     after += shape->flops / chosen.ratio;
     ++count[chosen.format];
