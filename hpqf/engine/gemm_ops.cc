@@ -4,14 +4,17 @@
 #include <ATen/ops/addbmm_ops.h>
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/addmv_ops.h>
+#include <ATen/ops/addr_ops.h>
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/dot_ops.h>
 #include <ATen/ops/embedding_ops.h>
+#include <ATen/ops/linalg_vecdot_ops.h>
 #include <ATen/ops/linear_ops.h>
 #include <ATen/ops/matmul_ops.h>
 #include <ATen/ops/mm_ops.h>
 #include <ATen/ops/mv_ops.h>
+#include <ATen/ops/outer_ops.h>
 #include <ATen/ops/scaled_dot_product_attention_ops.h>
 
 #include "hpqf/engine/ops.h"
@@ -196,6 +199,37 @@ Tensor run_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Op
                   *layer);
 }
 
+// Products with nothing to contract, or that torch computes without a GEMM: left as they are, and the audit says so.
+template <class OP, class... A>
+Tensor run_unplanned(std::string_view reason, double flops, const Tensor& a, const Tensor& b, const A&... arguments) {
+  OwnKeyOff off;
+  Layer* layer = is_parameter(a) ? find_layer(a) : find_layer(b);
+  if (!layer) return OP::call(arguments...);
+  AllAutocastOff all;
+  const LayerPrecision& p = layer->precision();
+  return run_untouched({.op = OP::name + 6,
+                        .flops = flops,
+                        .is_gemm = true,
+                        .reason = p.all_fp32() ? std::string_view() : reason,
+                        .requested = p.input,
+                        .needs_a = a.requires_grad(),
+                        .needs_b = b.requires_grad()},
+                       *layer, [&] { return OP::call(arguments...); });
+}
+
+constexpr std::string_view kNoContraction = "an outer product sums nothing: fp32";
+
+Tensor run_outer(const Tensor& a, const Tensor& b) {
+  return run_unplanned<outer>(kNoContraction, 2.0 * double(a.numel()) * double(b.numel()), a, b, a, b);
+}
+Tensor run_addr(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
+  return run_unplanned<addr>(kNoContraction, 2.0 * double(a.numel()) * double(b.numel()), a, b, c, a, b, beta, alpha);
+}
+Tensor run_vecdot(const Tensor& a, const Tensor& b, int64_t dim) {
+  return run_unplanned<linalg_vecdot>("dot products of rows run as torch does: fp32", 2.0 * double(a.numel()), a, b, a,
+                                      b, dim);
+}
+
 // Rows of the rounded table. The gradient is a sum of fp32 rows: nothing to round there.
 Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding, bool scale_by_freq,
                      bool sparse) {
@@ -235,6 +269,9 @@ void register_gemm_ops(torch::Library& aten) {
   intercept<dot>(aten, run_dot);
   intercept<addmv>(aten, run_addmv);
   intercept<addbmm>(aten, run_addbmm);
+  intercept<outer>(aten, run_outer);
+  intercept<addr>(aten, run_addr);
+  intercept<linalg_vecdot>(aten, run_vecdot);
   intercept<scaled_dot_product_attention>(aten, run_attention);
   intercept<embedding>(aten, run_embedding);
 }

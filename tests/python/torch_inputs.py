@@ -259,14 +259,15 @@ class Judge:
             self.moved.add(format)
 
     def _in_fp32(self, plain, low, where):
-        """Another order of fp32's roundings, no more: 16 of them, beside the largest tensor of the run."""
+        """Another order of fp32's roundings, no more, beside the largest tensor of the run: 16 of them; where a variance is zero, layer
+        norm magnifies those of the mean by 1 / sqrt(eps) = 316."""
         assert not different(plain, low, bits=False), where
         largest = max((_size(t) for _, t in plain.tensors() if t is not None), default=0.0)
         for (name, a), (_, b) in zip(plain.tensors(), low.tensors(), strict=True):
             if a is None or not a.is_floating_point():
                 continue
             assert torch.equal(torch.isfinite(_dense(a)), torch.isfinite(_dense(b))), f"{where}: {name} is finite elsewhere"
-            assert _distance(a, b) <= 2.0 ** -20 * largest, f"{where}: {name} is off by {_distance(a, b):.3g} beside {largest:.3g}"
+            assert _distance(a, b) <= 2.0 ** -15 * largest, f"{where}: {name} is off by {_distance(a, b):.3g} beside {largest:.3g}"
 
     def _bounded(self, format, plain, low, where):
         assert plain.structure == low.structure, where
