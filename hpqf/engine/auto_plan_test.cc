@@ -26,8 +26,9 @@ using at::Tensor;
 
 struct Net : nn::Module {
   nn::Conv2d conv{register_module("conv", nn::Conv2d(nn::Conv2dOptions(32, 32, 3).padding(1)))};
-  nn::Linear fc1{register_module("fc1", nn::Linear(32 * 16, 64))}, head{register_module("head", nn::Linear(32, 10))};
+  nn::Linear fc1{register_module("fc1", nn::Linear(32 * 16, 64))};
   nn::LSTM lstm{register_module("lstm", nn::LSTM(64, 32))};
+  nn::Linear head{register_module("head", nn::Linear(32, 10))};
   Tensor forward(const Tensor& x) {
     Tensor h = at::relu(fc1(at::relu(conv(x)).flatten(1)));
     return head(std::get<0>(lstm(h.unsqueeze(0)))[0]);
