@@ -2,8 +2,8 @@
 //
 // The first step runs in fp32 and shows what each layer computes. Then each kind of problem is timed once in the
 // formats that this machine has instructions for, and a layer takes the fastest if it is at least 5 % faster than fp32.
-// Quality bounds what may be chosen: the first and the last layer keep at least 12 bits, as both see the data and the
-// loss unsmoothed.
+// Quality bounds what may be chosen: the first layer (unless an embedding feeds it) and the last one, in the order in
+// which the model defines them, keep at least 12 bits, for they see the data and the loss unsmoothed.
 #pragma once
 #include <string>
 
