@@ -37,9 +37,9 @@ Chosen choose_format(const ProblemShape& shape, bool outermost) {
     std::string result = no_instructions(f);
     if (result.empty() && outermost && f == Format::int8) result = "too few bits for the first or last layer";
     if (result.empty()) {
-      const double ratio = rate(shape, formats::default_block(f)).ratio;
-      result = fmt::format("{:.2f}x the speed of fp32", ratio);
-      if (ratio >= kWorthIt && ratio > best.ratio) best = {formats::name(f), ratio, ""};
+      const Rate r = rate(shape, formats::default_block(f));
+      result = r.refused.empty() ? fmt::format("{:.2f}x the speed of fp32", r.ratio) : r.refused;
+      if (r.ratio >= kWorthIt && r.ratio > best.ratio) best = {formats::name(f), r.ratio, ""};
     }
     tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", formats::name(f), result);
   }

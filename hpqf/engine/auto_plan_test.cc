@@ -79,6 +79,14 @@ TEST_F(AutoPlan, StaysFp32UntilShapesWereSeenThenEveryLayerHasAMeasuredReason) {
   EXPECT_TRUE(unsettled(PrecisionPlan::from_json(auto_plan().to_json())));
 }
 
+TEST_F(AutoPlan, WhatWouldOnlyBeEmulatedIsNeverTimedNorChosen) {
+  const Rate few =
+      rate({"conv", {4, 16, 8, 8}, {16, 16, 3, 3}, {1, 1, 1, 1, 1, 1, 1}}, formats::default_block(Format::int8));
+  EXPECT_EQ(few.ratio, 0);
+  if (kernels::best_gemm_path()) EXPECT_NE(few.refused.find("16 channels"), std::string::npos) << few.refused;
+  EXPECT_FALSE(rate({"linear", {16, 32}, {32, 32}}, formats::default_block(Format::int4)).refused.empty());
+}
+
 TEST_F(AutoPlan, RatesAreKeptAndADamagedFileIsMeasuredAnew) {
   const ProblemShape shape{"linear", {64, 96}, {80, 96}, {}, true, 1};
   const Rate first = rate(shape, formats::default_block(Format::int12));

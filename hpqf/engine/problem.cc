@@ -76,11 +76,26 @@ Problem::Problem(const ProblemShape& s) {
   g_ = random(generator, forward_().sizes());
 }
 
-double Problem::seconds(const PrecisionPlan& plan) {
+double Problem::seconds(const PrecisionPlan& plan) { return run(plan, nullptr); }
+
+std::string Problem::emulated(const PrecisionPlan& plan) {
+  struct Watch : observe::EventSink {
+    void on_op(const observe::OpEvent& event) override {
+      if (event.implementation == "emulated") why = event.reason.empty() ? "emulated" : event.reason;
+    }
+    void on_cast(const observe::CastEvent&) override {}
+    std::string why;
+  };
+  const auto watch = std::make_shared<Watch>();
+  run(plan, watch);
+  return watch->why;
+}
+
+double Problem::run(const PrecisionPlan& plan, std::shared_ptr<observe::EventSink> events) {
   plan::ModelFacts facts{"rates", {{"layer", "Layer", plan::LayerKind::linear, weights_.front().numel()}}};
   std::vector<LayerParameter> parameters;
   for (size_t i = 0; i < weights_.size(); ++i) parameters.push_back({"layer", std::to_string(i), weights_[i]});
-  Runtime runtime(ModelDescription{facts, parameters}, plan);
+  Runtime runtime(ModelDescription{facts, parameters}, plan, {.events = std::move(events)});
   {
     at::NoGradGuard no_grad;
     for (Tensor& w : weights_) w.mul_(1.0);

@@ -3,9 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "hpqf/engine/problem_shape.h"
+#include "hpqf/observe/event.h"
 #include "hpqf/plan/plan.h"
 
 namespace hpqf::engine {
@@ -18,7 +21,11 @@ class Problem {
   // One forward and backward through the engine. The weights are new each time, as after an optimizer step.
   double seconds(const PrecisionPlan& plan);
 
+  // Why the plan would only be emulated; "" when every product runs natively. Runs it once.
+  std::string emulated(const PrecisionPlan& plan);
+
  private:
+  double run(const PrecisionPlan& plan, std::shared_ptr<observe::EventSink> events);
   at::Tensor x_, g_;
   std::vector<at::Tensor> weights_;  // and biases
   std::function<at::Tensor()> forward_;

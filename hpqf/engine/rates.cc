@@ -20,8 +20,8 @@
 namespace hpqf::engine {
 namespace {
 
-constexpr int kRuns = 4;  // the first warms caches and libraries
-constexpr int kVersion = 1;
+constexpr int kRuns = 5;  // the first warms caches and libraries
+constexpr int kVersion = 2;
 
 std::filesystem::path cache_file() {
   const char* base = std::getenv("XDG_CACHE_HOME");
@@ -78,6 +78,7 @@ Rate measure(const ProblemShape& shape, const BlockFormat& format) {
   at::AutoGradMode grad(true);
   const PrecisionPlan fp32, low = PrecisionPlan::uniform(formats::to_string(format));
   Problem problem(shape);
+  if (std::string why = problem.emulated(low); !why.empty()) return {0, 0, std::move(why)};
   double best_fp32 = std::numeric_limits<double>::infinity(), best = best_fp32;
   for (int i = 0; i < kRuns; ++i) {
     best_fp32 = std::min(best_fp32, problem.seconds(fp32));
@@ -119,10 +120,10 @@ Rate rate(const ProblemShape& shape, const BlockFormat& format) {
   Store& s = store();
   std::lock_guard lock(s.mutex);
   nlohmann::json& rates = s.rates();
-  if (rates.contains(key) && rates[key].is_array() && rates[key].size() == 2)
-    return {rates[key][0].get<double>(), rates[key][1].get<double>()};
-  const Rate measured = measure(c, format);
-  rates[key] = {measured.seconds, measured.ratio};
+  if (rates.contains(key) && rates[key].is_array() && rates[key].size() == 3)
+    return {rates[key][0].get<double>(), rates[key][1].get<double>(), rates[key][2].get<std::string>()};
+  Rate measured = measure(c, format);
+  rates[key] = {measured.seconds, measured.ratio, measured.refused};
   s.save();
   return measured;
 }

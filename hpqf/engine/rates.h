@@ -11,8 +11,9 @@ namespace hpqf::engine {
 // One forward and backward (input and weight gradient) of the layer alone, through the engine as a plan would run it;
 // the weights change between the runs, as an optimizer changes them.
 struct Rate {
-  double seconds = 0;  // best of several runs, interleaved with fp32's
-  double ratio = 0;    // fp32's time over this
+  double seconds = 0;   // best of several runs, interleaved with fp32's
+  double ratio = 0;     // fp32's time over this
+  std::string refused;  // why it would only be emulated, and was not timed; else ""
 };
 
 // Shapes fall into classes: rows are cut to a power of two from 16 to 1024, images to one from 1 to 16, beyond which
