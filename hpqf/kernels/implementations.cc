@@ -1,4 +1,5 @@
 #include "hpqf/base/error.h"
+#include "hpqf/kernels/choose.h"
 #include "hpqf/kernels/drive.h"
 #include "hpqf/kernels/quantize.h"
 #include "hpqf/kernels/ref/ref.h"
@@ -47,11 +48,7 @@ constexpr Implementation kList[] = {
 };
 
 const Implementation& best() {
-  static const Implementation& chosen = []() -> const Implementation& {
-    for (const Implementation& candidate : kList)
-      if (candidate.runnable()) return candidate;
-    return *(std::end(kList) - 1);
-  }();
+  static const Implementation& chosen = first_runnable(implementations());
   return chosen;
 }
 

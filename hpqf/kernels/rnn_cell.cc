@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hpqf/base/parallel.h"
+#include "hpqf/kernels/choose.h"
 #include "hpqf/kernels/rnn_cell_loops.h"
 
 namespace hpqf::kernels {
@@ -30,12 +31,7 @@ struct Scalar {  // the definition: C library functions, one element at a time
 constexpr RnnCellImplementation kRef = RnnCellLoops<Scalar>::implementation("ref", [] { return true; });
 
 const RnnCellImplementation& best() {
-  static const RnnCellImplementation& chosen = []() -> const RnnCellImplementation& {
-    for (const auto& implementation : rnn_cell_implementations()) {
-      if (implementation.runnable()) return implementation;
-    }
-    return kRef;
-  }();
+  static const RnnCellImplementation& chosen = first_runnable(rnn_cell_implementations());
   return chosen;
 }
 

@@ -24,7 +24,6 @@ constexpr int64_t kGradientBytes = 4 << 20;  // packed dy at a time: stays in a 
 constexpr int64_t kPackedBytes = 128 << 10;  // of x, packed, that passes by dy at a time
 constexpr int64_t kMostChannels = 32;        // of it
 constexpr int64_t kPieceRows = 2 * kPanelB;  // channels of dy packed together
-constexpr int64_t kSerialWork = 1 << 18;     // multiply-adds (about 3 us) not worth waking threads
 
 // memcpy without its call for the few elements of a row, and without touching what lies beyond.
 inline void copy_row(const float* from, int64_t n, float* to) {

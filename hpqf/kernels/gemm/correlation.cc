@@ -10,6 +10,7 @@
 
 #include "hpqf/base/parallel.h"
 #include "hpqf/kernels/gemm/conv_records.h"
+#include "hpqf/kernels/gemm/driver.h"
 #include "hpqf/kernels/gemm/path.h"
 #include "hpqf/kernels/gemm/scratch.h"
 
@@ -20,7 +21,6 @@ constexpr int64_t kRecordBytes = 256 << 10;  // of images at a time: half of a 5
 constexpr int64_t kPanelBytes = 16 << 10;    // of one panel at a time: half of a 32 KiB first-level cache
 constexpr int64_t kWeightBytes = 128 << 10;  // that pass by the panels in turn
 constexpr int64_t kUnit = 128;               // positions that share a pass of the weights
-constexpr int64_t kSerialWork = 1 << 18;     // multiply-adds (about 3 us) not worth waking threads
 constexpr float kZeros[kMostPanelsB * kPanelB] = {};
 
 // A body is passed by reference: std::function would copy what it captures to the heap.

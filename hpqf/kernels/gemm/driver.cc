@@ -17,7 +17,6 @@ constexpr float kZeros[kMostPanelsB * kPanelB] = {};
 constexpr int64_t kUnit = 8;                // panels of A in a unit of work: one strip of a k-major operand
 constexpr int64_t kChunkBytes = 256 << 10;  // of A: half of a 512 KiB second-level cache
 constexpr int64_t kPanelBytes = 16 << 10;   // of B: half of a 32 KiB first-level cache
-constexpr int64_t kSerialWork = 1 << 18;    // multiply-adds (about 3 us) not worth waking threads
 
 struct Work {
   const PathKernels& path;
