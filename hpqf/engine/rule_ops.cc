@@ -61,6 +61,35 @@ enum class Result : uint8_t {
   as_torch_does,  // batch and instance norm write running statistics in place and already accumulate in fp32 inside
 };
 
+// An op on our own loops, where those serve (elementwise.h).
+template <class OP>
+struct Fast {
+  template <class... A>
+  static std::optional<Tensor> call(Layer*, const A&...) {
+    return std::nullopt;
+  }
+};
+template <>
+struct Fast<at::_ops::softmax_int> {
+  static std::optional<Tensor> call(Layer* layer, const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
+    return fast_softmax(layer, x, dim, dtype, false);
+  }
+};
+template <>
+struct Fast<at::_ops::log_softmax_int> {
+  static std::optional<Tensor> call(Layer* layer, const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
+    return fast_softmax(layer, x, dim, dtype, true);
+  }
+};
+template <>
+struct Fast<at::_ops::layer_norm> {
+  static std::optional<Tensor> call(Layer* layer, const Tensor& x, c10::SymIntArrayRef shape,
+                                    const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, double eps,
+                                    bool) {
+    return fast_layer_norm(layer, x, shape, weight, bias, eps);
+  }
+};
+
 template <class OP, Result kResult, class Signature = typename OP::schema>
 struct Rule;
 
@@ -70,6 +99,7 @@ struct Rule<OP, kResult, Tensor(A...)> {
     OwnKeyOff off;
     Layer* layer = find_layer();
     if (!layer) return OP::call(args...);
+    if (auto y = Fast<OP>::call(layer, args...)) return *y;
     AllAutocastOff all;
     const Tensor& input = first(args...);
     const std::string_view reason = low(input) ? "16-bit input computed in fp32 by rule" : "";
@@ -99,30 +129,6 @@ struct Rule<OP, kResult, Tensor(A...)> {
   static bool asks_dtype(const A&... args) { return (asks(args) || ...); }
 };
 
-// These run on our own loops where those serve.
-using SoftmaxRule = Rule<at::_ops::softmax_int, Result::input_type>;
-using LogSoftmaxRule = Rule<at::_ops::log_softmax_int, Result::input_type>;
-using LayerNormRule = Rule<at::_ops::layer_norm, Result::input_type>;
-
-Tensor run_softmax(const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
-  OwnKeyOff off;
-  if (auto y = fast_softmax(find_layer(), x, dim, dtype, false)) return *y;
-  return SoftmaxRule::call(x, dim, dtype);
-}
-
-Tensor run_log_softmax(const Tensor& x, int64_t dim, std::optional<at::ScalarType> dtype) {
-  OwnKeyOff off;
-  if (auto y = fast_softmax(find_layer(), x, dim, dtype, true)) return *y;
-  return LogSoftmaxRule::call(x, dim, dtype);
-}
-
-Tensor run_layer_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
-                      const std::optional<Tensor>& bias, double eps, bool cudnn) {
-  OwnKeyOff off;
-  if (auto y = fast_layer_norm(find_layer(), x, shape, weight, bias, eps)) return *y;
-  return LayerNormRule::call(x, shape, weight, bias, eps, cudnn);
-}
-
 template <Result kResult, class... OPs>
 void intercept_rules(torch::Library& aten) {
   (intercept<OPs>(aten, Rule<OPs, kResult>::call), ...);
@@ -132,10 +138,7 @@ void intercept_rules(torch::Library& aten) {
 
 void register_rule_ops(torch::Library& aten) {
   using namespace at::_ops;  // NOLINT: only names of op structs
-  intercept<softmax_int>(aten, run_softmax);
-  intercept<log_softmax_int>(aten, run_log_softmax);
-  intercept<layer_norm>(aten, run_layer_norm);
-  intercept_rules<Result::input_type, group_norm, rms_norm>(aten);
+  intercept_rules<Result::input_type, softmax_int, log_softmax_int, layer_norm, group_norm, rms_norm>(aten);
   intercept_rules<Result::as_torch_does, batch_norm, instance_norm>(aten);
   // Products inside these cancel (distances of near points, covariances) or compound (powers): torch's autocast keeps
   // such ops in fp32 too.
