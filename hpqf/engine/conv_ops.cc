@@ -42,19 +42,21 @@ double conv_flops(const Tensor& x, const Tensor& w, const Geometry& g, double ou
   return 2 * double(w.size(1)) * kernel_size(w) * (g.transposed ? double(x.numel()) : output_elements);
 }
 
+// Of spatial dimension i; one value may stand for all of them.
+int64_t value_at(SymIntArrayRef v, int64_t i, int64_t otherwise) {
+  return v.empty() ? otherwise : v[v.size() == 1 ? 0 : size_t(i)].guard_int(__FILE__, __LINE__);
+}
+
 double output_elements(const Tensor& x, const Tensor& w, const Geometry& g) {
   if (g.transposed || x.dim() < w.dim() - 1) return 0;
   const int64_t spatial = w.dim() - 2;
   double n = double(w.size(0)) * (x.dim() == w.dim() ? double(x.size(0)) : 1);
-  auto at_or_one = [](SymIntArrayRef v, int64_t i, int64_t otherwise) {
-    return v.empty() ? otherwise : v[v.size() == 1 ? 0 : size_t(i)].guard_int(__FILE__, __LINE__);
-  };
   for (int64_t i = 0; i < spatial; ++i) {
-    const int64_t in = x.size(x.dim() - spatial + i), k = w.size(2 + i), dil = at_or_one(g.dilation, i, 1),
-                  s = at_or_one(g.stride, i, 1);
+    const int64_t in = x.size(x.dim() - spatial + i), k = w.size(2 + i), dil = value_at(g.dilation, i, 1),
+                  s = value_at(g.stride, i, 1);
     const int64_t reach = dil * (k - 1);
     const int64_t padded =
-        g.numeric_padding ? in + 2 * at_or_one(g.padding, i, 0) : in + (g.padding.empty() ? 0 : reach);
+        g.numeric_padding ? in + 2 * value_at(g.padding, i, 0) : in + (g.padding.empty() ? 0 : reach);
     n *= double(std::max<int64_t>(0, (padded - reach - 1) / s + 1));
   }
   return n;
@@ -106,8 +108,7 @@ std::optional<kernels::ConvShape> integer_shape(const Tensor& x, const Tensor& w
                              : "";
   if (!why.empty()) return std::nullopt;
   auto at = [n](SymIntArrayRef v, int64_t i, int64_t otherwise) {  // i: 0 height, 1 width; 1-d is height 1
-    if (v.empty() || (n == 1 && i == 0)) return otherwise;
-    return v[v.size() == 1 ? 0 : size_t(i - (2 - n))].guard_int(__FILE__, __LINE__);
+    return n == 1 && i == 0 ? otherwise : value_at(v, i - (2 - n), otherwise);
   };
   kernels::ConvShape s;
   s.batch = x.size(0), s.in_channels = x.size(1), s.out_channels = w.size(0);
