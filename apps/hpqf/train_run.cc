@@ -56,9 +56,7 @@ PrecisionPlan make_plan(const TrainConfig& c, bool plan_given, const plan::Model
     const auto newest = train::CheckpointFolder(c.out + "/checkpoints").newest();
     if (newest) return train::read_snapshot(*newest).requested;
   }
-  PrecisionPlan plan = !c.plan.empty()         ? read_plan(c.plan).plan
-                       : c.precision == "auto" ? engine::auto_plan(c.sensitive)
-                                               : PrecisionPlan::with_sensitive(c.precision, c.sensitive);
+  PrecisionPlan plan = !c.plan.empty() ? read_plan(c.plan).plan : engine::requested_plan(c.precision, c.sensitive);
   plan.check(facts);
   return plan;
 }

@@ -62,6 +62,10 @@ PrecisionPlan auto_plan(const std::vector<std::string>& sensitive) {
   return PrecisionPlan::with_sensitive("fp32", sensitive, kUnsettled);
 }
 
+PrecisionPlan requested_plan(const std::string& precision, const std::vector<std::string>& sensitive) {
+  return precision == "auto" ? auto_plan(sensitive) : PrecisionPlan::with_sensitive(precision, sensitive);
+}
+
 bool unsettled(const PrecisionPlan& plan) {
   return plan.epoch() == 0 && !plan.rules().empty() && plan.rules().back().precision.reason == kUnsettled;
 }

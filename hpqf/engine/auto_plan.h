@@ -16,10 +16,11 @@ class Runtime;
 
 // fp32 until it is settled. Layers in `sensitive` stay fp32.
 HPQF_API PrecisionPlan auto_plan(const std::vector<std::string>& sensitive = {});
+// What a user means by a precision in words: "auto", or a format for all layers but the sensitive ones.
+HPQF_API PrecisionPlan requested_plan(const std::string& precision, const std::vector<std::string>& sensitive);
 HPQF_API bool unsettled(const PrecisionPlan& plan);
 
-// Between steps: replaces an unsettled plan once the layers' shapes were seen. Returns what was chosen and why, in a
-// sentence;
+// Between steps: replaces an unsettled plan once the layers' shapes were seen. Returns what was chosen, in a sentence;
 // "" when there was nothing to do.
 HPQF_API std::string settle(Runtime& runtime);
 

@@ -54,9 +54,7 @@ void check_parameters(const std::vector<LayerParameter>& parameters) {
 }
 
 PrecisionPlan resolve_plan(const TrainerOptions& o, const plan::ModelFacts& facts) {
-  PrecisionPlan plan = o.plan                  ? *o.plan
-                       : o.precision == "auto" ? engine::auto_plan(o.sensitive_layers)
-                                               : PrecisionPlan::with_sensitive(o.precision, o.sensitive_layers);
+  PrecisionPlan plan = o.plan ? *o.plan : engine::requested_plan(o.precision, o.sensitive_layers);
   plan.check(facts);
   return plan;
 }

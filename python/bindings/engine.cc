@@ -78,7 +78,7 @@ void bind_engine(py::module_& m) {
   m.def("pop_layer", &pop);
 
   m.def("computes_positions", &engine::computes_positions, "class_name"_a);
-  m.def("auto_plan", &engine::auto_plan, "sensitive"_a);
+  m.def("requested_plan", &engine::requested_plan, "precision"_a, "sensitive"_a);
 
   py::class_<engine::OpCensus>(m, "OpCensus",
                                "Times every outermost torch op of the process from construction to finish().")

@@ -28,12 +28,10 @@ def make_plan(model: nn.Module, plan, sensitive_layers=()) -> _C.PrecisionPlan:
     """A plan from a format name, "auto", or a plan; the sensitive layers stay in fp32. Checked against the model."""
     facts = model_facts(model)
     patterns = layer_names(model, sensitive_layers)
-    if isinstance(plan, str) and plan != "auto":
-        plan = _C.PrecisionPlan.with_sensitive(plan, patterns)
+    if isinstance(plan, str):
+        plan = _C.requested_plan(plan, patterns)
     else:
-        if plan == "auto":
-            plan, patterns = _C.auto_plan(patterns), []
-        elif not isinstance(plan, _C.PrecisionPlan):
+        if not isinstance(plan, _C.PrecisionPlan):
             raise Error(f"precision {plan!r}", "a format name such as 'bf16', 'auto', or an hpqf.PrecisionPlan",
                         "see hpqf.formats() for the names")
         for pattern in reversed(patterns):
