@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "hpqf/engine/census.h"
+#include "hpqf/engine/gemm.h"
 #include "hpqf/engine/instrument.h"
 #include "hpqf/engine/node_state.h"
 #include "hpqf/engine/rounding.h"
@@ -25,13 +26,9 @@ namespace ag = torch::autograd;
 using at::Tensor;
 using kernels::Activation;
 
+// Where own_kernels is set the CPU has what our vector loops need.
 bool serves(const Layer* layer, const Tensor& x) {
-  static const bool fast = std::string_view(kernels::activation_implementations().back().name) != [] {
-    for (const auto& i : kernels::activation_implementations())
-      if (i.runnable()) return i.name;
-    return kernels::activation_implementations().back().name;
-  }();
-  return fast && layer && layer->runtime->own_kernels && rounds_in_kernel(x) && x.is_contiguous() && x.dim() > 0 &&
+  return layer && layer->runtime->own_kernels && rounds_in_kernel(x) && x.is_contiguous() && x.dim() > 0 &&
          x.numel() > 0 && transform_active(x, x).empty();
 }
 
@@ -182,7 +179,6 @@ struct LayerNormNode : ag::Function<LayerNormNode> {
 bool plain_vector(const std::optional<Tensor>& t, int64_t size) {
   return !t || (rounds_in_kernel(*t) && t->is_contiguous() && t->numel() == size);
 }
-std::optional<Tensor> present(const std::optional<Tensor>& t) { return t && t->defined() ? t : std::nullopt; }
 
 }  // namespace
 

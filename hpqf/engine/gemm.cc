@@ -66,6 +66,13 @@ void check_strict(const Layer& layer, const OpRecord& r, bool native) {
   if (!same || (strict == Strict::native && !native)) strict_error(layer, r, !native);
 }
 
+void refuse_second_derivatives(const Layer& layer, const std::string& how) {
+  if (!at::GradMode::is_enabled()) return;
+  throw Error("second derivatives through layer '" + layer.name + "', which " + how,
+              "second derivatives in fp32, bf16 and fp16",
+              "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough())");
+}
+
 std::string_view untouchable(const at::Tensor& a, const at::Tensor& b) {
   for (const auto* t : {&a, &b}) {
     if (!t->defined()) continue;

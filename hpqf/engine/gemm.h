@@ -38,9 +38,9 @@ struct GemmCall {
   c10::function_ref<std::optional<BackwardFormulas>()> formulas;  // nullopt: this op has none
 };
 
-// An undefined bias is none: autograd's custom nodes take an absent tensor, not an undefined one.
-inline std::optional<at::Tensor> present(const std::optional<at::Tensor>& bias) {
-  return bias && bias->defined() ? bias : std::nullopt;
+// An undefined tensor is none: autograd's custom nodes take an absent tensor, not an undefined one.
+inline std::optional<at::Tensor> present(const std::optional<at::Tensor>& t) {
+  return t && t->defined() ? t : std::nullopt;
 }
 
 at::Tensor run_gemm(const GemmCall& call, Layer& layer);
@@ -59,6 +59,12 @@ at::Tensor run_untouched(const Untouched& call, Layer& layer, c10::function_ref<
 // Strict mode: Error naming layer, op and reason when the record differs from the request (or is emulated,
 // Strict::native).
 void check_strict(const Layer& layer, const OpRecord& record, bool native);
+
+inline bool is_fp32(const BlockFormat& f) { return f.format == Format::fp32; }
+
+// For the backward of nodes without a derivative of their own: Error when one is asked for. `how` ends the sentence
+// "second derivatives through layer 'x', which ".
+void refuse_second_derivatives(const Layer& layer, const std::string& how);
 
 // Why the engine must leave these operands alone ("" when it need not): fp64, sparse, subclasses, transforms...
 std::string_view untouchable(const at::Tensor& a, const at::Tensor& b);

@@ -4,13 +4,12 @@
 
 #include <array>
 
+#include "hpqf/engine/gemm.h"
 #include "hpqf/engine/integer_gemm.h"
 #include "hpqf/engine/native_speed.h"
 
 namespace hpqf::engine {
 namespace {
-
-bool is_fp32(const BlockFormat& f) { return f.format == Format::fp32; }
 
 Answer yes() { return {Answer::yes, ""}; }
 Answer no(std::string reason) { return {Answer::no, std::move(reason)}; }

@@ -3,7 +3,6 @@
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
 
-#include "hpqf/base/error.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/node_state.h"
@@ -20,7 +19,6 @@ using kernels::ConvShape;
 using kernels::ImageLayout;
 
 const kernels::GemmPath& path() { return *kernels::best_gemm_path(); }
-bool is_fp32(const BlockFormat& f) { return f.format == Format::fp32; }
 
 MemoryFormat memory_format(const Tensor& x, const Tensor& w) {
   const bool last = x.dim() == 4 && (x.suggest_memory_format() == MemoryFormat::ChannelsLast ||
@@ -95,10 +93,7 @@ struct IntegerConvNode : ag::Function<IntegerConvNode> {
     const ConvPlan& plan = NodeState<ConvPlan>::of(*ctx);
     const OpRecord& r = plan.record;
     const Layer& layer = *plan.layer;
-    if (at::GradMode::is_enabled())
-      throw Error("second derivatives through layer '" + layer.name + "', which runs in integers",
-                  "second derivatives in fp32, bf16 and fp16",
-                  "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough())");
+    refuse_second_derivatives(layer, "runs in integers");
     Tensor dx, dw, dbias;
     if (!grads[0].defined()) return {dx, dw, dbias, Tensor()};
     const auto saved = ctx->get_saved_variables();

@@ -4,7 +4,6 @@
 #include <ATen/ops/mm.h>
 #include <fmt/format.h>
 
-#include "hpqf/base/error.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/node_state.h"
@@ -16,7 +15,6 @@ namespace {
 namespace ag = torch::autograd;
 using at::Tensor;
 
-bool is_fp32(const BlockFormat& f) { return f.format == Format::fp32; }
 Tensor rows_of(const Tensor& t) { return t.resolve_neg().reshape({-1, t.size(-1)}); }
 
 struct IntegerPlan {
@@ -49,10 +47,7 @@ struct IntegerNode : ag::Function<IntegerNode> {
     const IntegerPlan& plan = NodeState<IntegerPlan>::of(*ctx);
     const OpRecord& r = plan.record;
     const Layer& layer = *plan.layer;
-    if (at::GradMode::is_enabled())
-      throw Error("second derivatives through layer '" + layer.name + "', which runs in integers",
-                  "second derivatives in fp32, bf16 and fp16",
-                  "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough())");
+    refuse_second_derivatives(layer, "runs in integers");
     Tensor da, db, dbias;
     if (!grads[0].defined()) return {da, db, dbias, Tensor()};
     const auto saved = ctx->get_saved_variables();
@@ -116,8 +111,8 @@ void name_integer_formats(OpRecord& r, bool conv, const Layer& layer) {
     r.b = unsigned_side(r.b);
   else
     r.a = unsigned_side(r.a), r.dgrad = unsigned_side(r.dgrad), r.wgrad = unsigned_side(r.wgrad);
-  std::string reason = integer_reason(r.requested_a);
-  r.reason = layer.runtime->intern(r.reason.empty() ? std::move(reason) : fmt::format("{}; {}", reason, r.reason));
+  const std::string_view reason = integer_reason(r.requested_a);
+  r.reason = r.reason.empty() ? reason : layer.runtime->intern(fmt::format("{}; {}", reason, r.reason));
 }
 
 Tensor run_integer(const GemmCall& call, const Tensor& a, const LayerRef& layer, const OpRecord& record) {

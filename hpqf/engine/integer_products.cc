@@ -32,6 +32,13 @@ Operand operand(const Tensor& t) {
   return operand(t.contiguous());
 }
 
+std::string reason_of(const BlockFormat& f) {
+  const BlockFormat a = unsigned_side(f);
+  if (a == f) return path().name;
+  return fmt::format("{}: {} x {}, for sums of {} products would leave the 16 bits they are added in", path().name,
+                     formats::name(a.format), formats::name(f.format), formats::name(f.format));
+}
+
 }  // namespace
 
 kernels::GemmBlocks blocks_of(const BlockFormat& f) {
@@ -69,11 +76,14 @@ BlockFormat unsigned_side(BlockFormat f) {
   return f;
 }
 
-std::string integer_reason(const BlockFormat& f) {
-  const BlockFormat a = unsigned_side(f);
-  if (a == f) return path().name;
-  return fmt::format("{}: {} x {}, for sums of {} products would leave the 16 bits they are added in", path().name,
-                     formats::name(a.format), formats::name(f.format), formats::name(f.format));
+bool integer_gemm_serves(const RuntimeState& runtime, const BlockFormat& f) {
+  return (runtime.force.empty() || runtime.force == "hpqf.integer") &&
+         (f.format == Format::int8 || f.format == Format::int12) && integer_refusal(f).empty();
+}
+
+std::string_view integer_reason(const BlockFormat& f) {
+  static const std::string int8 = reason_of({.format = Format::int8}), int12 = reason_of({.format = Format::int12});
+  return f.format == Format::int12 ? int12 : int8;
 }
 
 Tensor packed_weight(const Tensor& w, CopyUse use, const BlockFormat& format, const Layer& layer) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <string_view>
 
 #include "hpqf/engine/layer.h"
 #include "hpqf/engine/weight_cache.h"
@@ -15,7 +16,11 @@ std::string integer_refusal(const BlockFormat& format);
 
 // The format in which the operand that is stored unsigned really runs: int7 for int8 on CPUs without VNNI.
 BlockFormat unsigned_side(BlockFormat format);
-std::string integer_reason(const BlockFormat& format);  // path and formats in words, for the audit
+std::string_view integer_reason(const BlockFormat& format);  // path and formats in words; lives as long as the process
+
+// Do layers of this runtime with weights in `format` run on the integer GEMM? Not when another implementation is
+// forced.
+bool integer_gemm_serves(const RuntimeState& runtime, const BlockFormat& format);
 
 struct IntegerOutput {
   float* data;

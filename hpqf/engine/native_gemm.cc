@@ -6,7 +6,6 @@
 #include <ATen/ops/mm.h>
 #include <fmt/format.h>
 
-#include "hpqf/base/error.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/engine/node_state.h"
 #include "hpqf/engine/rounding.h"
@@ -79,11 +78,7 @@ struct ScaledNode : ag::Function<ScaledNode> {
     const CountedRegion counted;
     const ScaledPlan& plan = NodeState<ScaledPlan>::of(*ctx);
     const OpRecord& r = plan.record;
-    if (at::GradMode::is_enabled())
-      throw Error("second derivatives through layer '" + plan.layer->name + "', which runs in torch's " +
-                      std::string(r.implementation),
-                  "second derivatives in fp32, bf16 and fp16",
-                  "run the sensitivity pass under engine::Passthrough (Python: hpqf.passthrough())");
+    refuse_second_derivatives(*plan.layer, "runs in torch's " + std::string(r.implementation));
     const auto saved = ctx->get_saved_variables();
     at::Tensor da, db, dbias;
     if (!grads[0].defined()) return {da, db, dbias, at::Tensor()};

@@ -70,7 +70,7 @@ Tuple run(const RnnCall& call, Torch torch) {
     if (integer) {
       r.implementation = "hpqf.integer";
       r.a = r.dgrad = r.wgrad = unsigned_side(p.input);
-      r.reason = layer->runtime->intern(integer_reason(p.input));
+      r.reason = integer_reason(p.input);
     }
     check_strict(*layer, r, integer);
     auto [y, h, c] = run_rnn(raised, ref(layer));

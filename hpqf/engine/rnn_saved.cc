@@ -31,10 +31,8 @@ void StepRounder::report() const {
 }
 
 bool runs_as_integers(const LayerPrecision& p, const Layer& layer) {
-  const std::string& force = layer.runtime->force;
-  const Format f = p.weight.format;
-  return (force.empty() || force == "hpqf.integer") && (f == Format::int8 || f == Format::int12) &&
-         p.input == p.weight && p.dgrad == p.weight && p.wgrad == p.weight && integer_refusal(p.weight).empty();
+  return p.input == p.weight && p.dgrad == p.weight && p.wgrad == p.weight &&
+         integer_gemm_serves(*layer.runtime, p.weight);
 }
 
 const LayerPrecision& RnnNode::rounding() const {
@@ -55,7 +53,7 @@ void emit_rnn_event(const Layer& layer, Cell cell, bool integer, observe::Pass p
   event.implementation = integer ? "hpqf.integer" : rounds(a) || rounds(b) ? "emulated" : "torch";
   if (integer) {
     event.effective_a = unsigned_side(a);
-    event.reason = layer.runtime->intern(integer_reason(a));
+    event.reason = integer_reason(a);
   }
   event.flops = flops;
   event.bytes = bytes;

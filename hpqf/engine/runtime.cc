@@ -9,9 +9,9 @@
 #include "hpqf/base/text.h"
 #include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/identity.h"
+#include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/key.h"
 #include "hpqf/engine/scope.h"
-#include "hpqf/kernels/gemm/integer_gemm.h"
 
 namespace hpqf::engine {
 
@@ -40,11 +40,8 @@ struct Runtime::Impl {
   }
 
   bool runs_own_kernels() const {
-    if (!kernels::best_gemm_path() || !(state->force.empty() || state->force == "hpqf.integer")) return false;
-    return std::any_of(state->layers.begin(), state->layers.end(), [](const Layer& layer) {
-      const BlockFormat& f = layer.precision().weight;
-      return f.shape == formats::BlockShape::vector && (f.format == Format::int8 || f.format == Format::int12);
-    });
+    return std::any_of(state->layers.begin(), state->layers.end(),
+                       [&](const Layer& layer) { return integer_gemm_serves(*state, layer.precision().weight); });
   }
 
   void register_all(const std::vector<LayerParameter>& parameters) {
