@@ -117,12 +117,12 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable]] = {
 class Trained:
     """One copy of a model with its optimizer, and the losses of the steps it took."""
 
-    def __init__(self, name: str, scale: float):
+    def __init__(self, name: str, scale: float = 1.0, models=MODELS, **adamw):
         torch.manual_seed(0)
-        make, batch = MODELS[name]
+        make, batch = models[name]
         self.model = make()
         self.x, self.y = batch(scale)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, **adamw)
         self.losses = []
 
     def step(self) -> None:

@@ -75,25 +75,8 @@ class Lstm(nn.Module):
 
 
 MODELS = {
-    "bert": (Bert, lambda: (torch.randint(4096, (16, 128)), torch.randint(4096, (16, 19)))),
-    "gpt": (Gpt, lambda: (torch.randint(256, (8, 256)), torch.randint(256, (8, 256)))),
-    "resnet18": (ResNet18, lambda: (torch.randn(32, 3, 32, 32), torch.randint(10, (32,)))),
-    "lstm": (Lstm, lambda: (torch.randint(256, (64, 64)), torch.randint(256, (64, 64)))),
+    "bert": (Bert, lambda _scale: (torch.randint(4096, (16, 128)), torch.randint(4096, (16, 19)))),
+    "gpt": (Gpt, lambda _scale: (torch.randint(256, (8, 256)), torch.randint(256, (8, 256)))),
+    "resnet18": (ResNet18, lambda _scale: (torch.randn(32, 3, 32, 32), torch.randint(10, (32,)))),
+    "lstm": (Lstm, lambda _scale: (torch.randint(256, (64, 64)), torch.randint(256, (64, 64)))),
 }
-
-
-class Trained:
-    """One copy of a model with its optimizer."""
-
-    def __init__(self, name: str):
-        torch.manual_seed(0)
-        make, batch = MODELS[name]
-        self.model = make()
-        self.x, self.y = batch()
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
-
-    def step(self) -> None:
-        loss = F.cross_entropy(self.model(self.x), self.y)
-        loss.backward()
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)

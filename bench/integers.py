@@ -19,16 +19,17 @@ def main() -> int:
     import torch
 
     import hpqf
-    from _wide_models import Trained
+    from _models import Trained
+    from _wide_models import MODELS
 
     report = _setup.Report("integers", arguments)
     for threads in arguments.threads:
         torch.set_num_threads(threads)
         rows = []
         for name in arguments.models:
-            steps, scopes = {"fp32": Trained(name).step}, {}
+            steps, scopes = {"fp32": Trained(name, models=MODELS, fused=True).step}, {}
             for format_ in arguments.formats:
-                trained = Trained(name)
+                trained = Trained(name, models=MODELS, fused=True)
                 scopes[format_] = hpqf.precision(trained.model, format_).attach()
                 steps[format_] = trained.step
             try:
