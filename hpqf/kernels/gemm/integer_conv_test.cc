@@ -13,7 +13,7 @@
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/parallel.h"
-#include "hpqf/kernels/gemm/path.h"
+#include "hpqf/kernels/gemm/paths_test.h"
 
 namespace hpqf::kernels {
 namespace {
@@ -68,14 +68,6 @@ std::string name(const ConvShape& s) {
 int64_t x_size(const ConvShape& s) { return s.batch * s.in_channels * s.height * s.width; }
 int64_t y_size(const ConvShape& s) { return s.batch * s.out_channels * s.out_height() * s.out_width(); }
 int64_t w_size(const ConvShape& s) { return s.out_channels * s.in_channels / s.groups * s.kernel_h * s.kernel_w; }
-
-Values normal(int64_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> d;
-  Values x(static_cast<size_t>(n));
-  for (auto& v : x) v = d(random);
-  return x;
-}
 
 // [n][channels][pixels] to [n][pixels][channels].
 Values channels_last(const Values& x, int64_t n, int64_t channels) {
@@ -141,19 +133,6 @@ double relative_error(const Values& got, const std::vector<double>& exact) {
     norm += exact[i] * exact[i];
   }
   return norm == 0 ? std::sqrt(error) : std::sqrt(error / norm);
-}
-
-const GemmPath& reference() { return gemm_paths().back(); }
-std::vector<GemmPath> runnable_paths() {
-  std::vector<GemmPath> paths;
-  for (const auto& path : gemm_paths())
-    if (path.runnable()) paths.push_back(path);
-  return paths;
-}
-GemmPath twin(const GemmPath& path) {  // the reference under the code rules of `path`
-  return path.a_format == Format::int7
-             ? reference()
-             : GemmPath{"reference, full int8", "", nullptr, Format::int8, &kReferenceFullKernels};
 }
 
 struct Free {
@@ -399,11 +378,6 @@ TEST(IntegerConv, EmptyBatch) {
     EXPECT_TRUE(input_gradient(path, s, {}, w, kInt8, kFirst).empty());
     EXPECT_EQ(weight_gradient(path, s, {}, {}, kInt8, kFirst), Values(w.size(), 0.0f));
   }
-}
-
-// Pieces of three, as a pool of many threads would cut the work.
-void in_pieces(int64_t begin, int64_t end, int64_t, const base::RangeBody& body) {
-  for (int64_t i = begin; i < end; i += 3) body(i, std::min(i + 3, end));
 }
 
 TEST(IntegerConv, ThreadsDoNotChangeTheResult) {

@@ -4,26 +4,17 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <tuple>
 #include <vector>
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/parallel.h"
-#include "hpqf/kernels/gemm/path.h"
+#include "hpqf/kernels/gemm/paths_test.h"
 
 namespace hpqf::kernels {
 namespace {
 
 constexpr PackRounding kNearest{};
-
-std::vector<float> normal(int64_t n, unsigned seed, float scale = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> d(0, scale);
-  std::vector<float> x(static_cast<size_t>(n));
-  for (auto& v : x) v = d(random);
-  return x;
-}
 
 std::vector<float> transposed(const std::vector<float>& x, int64_t rows, int64_t columns) {
   std::vector<float> t(x.size());
@@ -32,12 +23,9 @@ std::vector<float> transposed(const std::vector<float>& x, int64_t rows, int64_t
   return t;
 }
 
-const GemmPath& reference() { return gemm_paths().back(); }
-std::vector<GemmPath> runnable_paths() {
-  std::vector<GemmPath> paths;
-  for (const auto& path : gemm_paths())
-    if (path.runnable()) paths.push_back(path);
-  // The packing of AVX2 under the code rules of VNNI, multiplied by the reference.
+// Beside those of this CPU: the packing of AVX2 under the code rules of VNNI, multiplied by the reference.
+std::vector<GemmPath> runnable_and_mixed_paths() {
+  std::vector<GemmPath> paths = runnable_paths();
   for (const auto& path : gemm_paths())
     if (path.name == std::string("avx2") && path.runnable()) {
       static const PathKernels mixed = [&] {
@@ -48,12 +36,6 @@ std::vector<GemmPath> runnable_paths() {
       paths.push_back({"avx2 packing, full int8", "", nullptr, Format::int8, &mixed});
     }
   return paths;
-}
-// The reference under the code rules of `path`.
-GemmPath twin(const GemmPath& path) {
-  return path.a_format == Format::int7
-             ? reference()
-             : GemmPath{"reference, full int8", "", nullptr, Format::int8, &kReferenceFullKernels};
 }
 
 std::vector<float> product(const GemmPath& path, const MatrixView& a, const MatrixView& b, const GemmBlocks& blocks,
@@ -88,7 +70,7 @@ TEST(IntegerGemm, EqualsTheDefinitionBitForBit) {
   const std::tuple<int64_t, int64_t, int64_t> sizes[] = {{1, 1, 1},    {4, 16, 32},   {5, 17, 33},
                                                          {7, 3, 64},   {64, 48, 96},  {13, 40, 31},
                                                          {33, 65, 70}, {36, 20, 300}, {3, 100, 129}};
-  for (const auto& path : runnable_paths())
+  for (const auto& path : runnable_and_mixed_paths())
     for (auto [m, n, k] : sizes) {
       const auto a = normal(m * k, 1), b = normal(n * k, 2), bias = normal(n, 3);
       const auto at = transposed(a, m, k), bt = transposed(b, n, k);
@@ -112,7 +94,7 @@ TEST(IntegerGemm, ErrorIsThatOfTheCodes) {
   const int64_t m = 64, n = 48, k = 1024;
   const auto a = normal(m * k, 1), b = normal(n * k, 2);
   const MatrixView av{a.data(), m, k, k}, bv{b.data(), n, k, k};
-  for (const auto& path : runnable_paths()) {
+  for (const auto& path : runnable_and_mixed_paths()) {
     const double eight = relative_error(product(path, av, bv, {Grid::int8, 64}), a, b, m, n, k);
     const double twelve = relative_error(product(path, av, bv, {Grid::int12, 64}), a, b, m, n, k);
     // 7 bits and 8: 1.4 %; 8 and 8: 0.8 %; 12 and 12: 0.05 %.
@@ -125,7 +107,7 @@ TEST(IntegerGemm, ErrorIsThatOfTheCodes) {
 // All signs aligned at the largest codes, and at every 16-bit group: the sums are those of wide integers.
 TEST(IntegerGemm, TheWorstCaseDoesNotSaturate) {
   const int64_t m = 4, n = 16, k = 256;
-  for (const auto& path : runnable_paths())
+  for (const auto& path : runnable_and_mixed_paths())
     for (Grid grid : {Grid::int8, Grid::int12})
       for (float sign : {1.0f, -1.0f})
         for (bool stochastic : {false, true}) {
@@ -139,7 +121,7 @@ TEST(IntegerGemm, TheWorstCaseDoesNotSaturate) {
 
 TEST(IntegerGemm, NanAndInfinityReachTheResultAndAreCounted) {
   const int64_t m = 9, n = 20, k = 130;
-  for (const auto& path : runnable_paths())
+  for (const auto& path : runnable_and_mixed_paths())
     for (Grid grid : {Grid::int8, Grid::int12})
       for (float poison : {std::nanf(""), INFINITY, -INFINITY})
         for (bool in_a : {true, false})
@@ -159,7 +141,7 @@ TEST(IntegerGemm, NanAndInfinityReachTheResultAndAreCounted) {
 
 TEST(IntegerGemm, ZeroDenormalAndHugeBlocks) {
   const int64_t m = 4, n = 16, k = 64;
-  for (const auto& path : runnable_paths())
+  for (const auto& path : runnable_and_mixed_paths())
     for (Grid grid : {Grid::int8, Grid::int12})
       for (bool stochastic : {false, true}) {
         const PackRounding r{stochastic ? Rounding::stochastic : Rounding::nearest_even, 9};
@@ -183,7 +165,7 @@ TEST(IntegerGemm, ZeroDenormalAndHugeBlocks) {
 TEST(IntegerGemm, StochasticRoundingIsUnbiased) {
   const int64_t m = 8, n = 16, k = 256, draws = 256;
   const auto a = normal(m * k, 1), b = normal(n * k, 2);
-  for (const auto& path : runnable_paths()) {
+  for (const auto& path : runnable_and_mixed_paths()) {
     std::vector<double> mean(size_t(m * n));
     double single = 0;
     for (uint64_t seed = 0; seed < draws; ++seed) {
@@ -200,7 +182,7 @@ TEST(IntegerGemm, StochasticRoundingIsUnbiased) {
 
 TEST(IntegerGemm, AccumulatesAndKeepsToItsStride) {
   const int64_t m = 6, n = 18, k = 40, stride = 23;
-  for (const auto& path : runnable_paths()) {
+  for (const auto& path : runnable_and_mixed_paths()) {
     const auto a = normal(m * k, 1), b = normal(n * k, 2);
     std::vector<float> c(size_t(m * stride), 100.0f);
     const MatrixView av{a.data(), m, k, k}, bv{b.data(), n, k, k};
@@ -216,15 +198,10 @@ TEST(IntegerGemm, AccumulatesAndKeepsToItsStride) {
   }
 }
 
-// Pieces of three, as a pool of many threads would cut the work.
-void in_pieces(int64_t begin, int64_t end, int64_t, const base::RangeBody& body) {
-  for (int64_t i = begin; i < end; i += 3) body(i, std::min(i + 3, end));
-}
-
 TEST(IntegerGemm, ThreadsDoNotChangeTheResult) {
   for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{300, 70, 260}, {17, 500, 300}}) {
     const auto a = normal(m * k, 1), b = normal(n * k, 2);
-    for (const auto& path : runnable_paths())
+    for (const auto& path : runnable_and_mixed_paths())
       for (bool k_major : {false, true}) {
         const auto at = transposed(a, m, k), bt = transposed(b, n, k);
         const MatrixView av = k_major ? MatrixView{at.data(), m, k, m, true} : MatrixView{a.data(), m, k, k};
@@ -242,7 +219,7 @@ TEST(IntegerGemm, ThreadsDoNotChangeTheResult) {
 TEST(IntegerGemm, MisalignedOperandsAndEmptySizes) {
   const int64_t m = 5, n = 7, k = 37;
   auto a = normal(m * k + 1, 1), b = normal(n * k + 3, 2);
-  for (const auto& path : runnable_paths()) {
+  for (const auto& path : runnable_and_mixed_paths()) {
     std::vector<float> shifted_a(a.begin() + 1, a.end()), shifted_b(b.begin() + 3, b.end());
     EXPECT_EQ(product(path, {a.data() + 1, m, k, k}, {b.data() + 3, n, k, k}, {}),
               product(path, {shifted_a.data(), m, k, k}, {shifted_b.data(), n, k, k}, {}));
