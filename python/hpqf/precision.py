@@ -30,10 +30,10 @@ def make_plan(model: nn.Module, plan, sensitive_layers=()) -> _C.PrecisionPlan:
     patterns = layer_names(model, sensitive_layers)
     if isinstance(plan, str):
         plan = _C.requested_plan(plan, patterns)
+    elif not isinstance(plan, _C.PrecisionPlan):
+        raise Error(f"precision {plan!r}", "a format name such as 'bf16', 'auto', or an hpqf.PrecisionPlan",
+                    "see hpqf.formats() for the names")
     else:
-        if not isinstance(plan, _C.PrecisionPlan):
-            raise Error(f"precision {plan!r}", "a format name such as 'bf16', 'auto', or an hpqf.PrecisionPlan",
-                        "see hpqf.formats() for the names")
         for pattern in reversed(patterns):
             plan = plan.with_rule(pattern, "fp32", "sensitive layer")
     plan.check(facts)
