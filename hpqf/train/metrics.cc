@@ -56,10 +56,31 @@ std::string metrics_line(const StepResult& result) {
   if (!result.cause.empty()) line["cause"] = result.cause;
   line["lr"] = result.lr;
   line["samples_per_second"] = result.samples_per_second();
+  line["samples"] = result.samples;
+  line["seconds"] = result.seconds;
+  if (result.unix_seconds > 0) line["time"] = result.unix_seconds;
   if (result.grad_norm) put_number(line, "grad_norm", *result.grad_norm);
   line["plan_epoch"] = result.plan_epoch;
   if (!result.changes.empty()) line["changes"] = result.changes;
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+observe::StepRecord step_record(const StepResult& result) {
+  observe::StepRecord record;
+  record.step = result.step;
+  record.epoch = result.epoch;
+  record.loss = result.loss;
+  record.loss_scale = result.loss_scale;
+  record.skipped = !result.applied;
+  record.cause = result.cause;
+  record.lr = result.lr;
+  record.grad_norm = result.grad_norm;
+  record.samples_per_second = result.samples_per_second();
+  record.seconds = result.seconds;
+  if (result.unix_seconds > 0) record.unix_seconds = result.unix_seconds;
+  record.plan_epoch = result.plan_epoch;
+  record.changes = result.changes;
+  return record;
 }
 
 MetricsWriter::MetricsWriter(const std::string& path, int64_t after_step) : lines_(open(path, after_step)) {}

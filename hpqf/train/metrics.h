@@ -5,14 +5,18 @@
 
 #include "hpqf/base/export.h"
 #include "hpqf/base/file.h"
+#include "hpqf/observe/run/step_record.h"
 #include "hpqf/train/step.h"
 
 namespace hpqf::train {
 
-// {"step","epoch","loss","loss_scale","skipped","cause","lr","samples_per_second","grad_norm","plan_epoch","changes"};
-// `cause` and `changes` only when there are any, `grad_norm` only when it was computed. JSON has no NaN: a non-finite
-// loss is null plus "loss_text":"nan".
+// {"step","epoch","loss","loss_scale","skipped","cause","lr","samples_per_second","samples","seconds","time","grad_norm",
+// "plan_epoch","changes"}; `cause` and `changes` only when there are any, `grad_norm` only when it was computed, `time`
+// (Unix seconds) only when it is known. JSON has no NaN: a non-finite loss is null plus "loss_text":"nan".
 HPQF_API std::string metrics_line(const StepResult& result);
+
+// The same as the value that exporters are fed with.
+HPQF_API observe::StepRecord step_record(const StepResult& result);
 
 // Appends whole lines with one write(2) each: a killed run leaves at most one torn line, at the end.
 class HPQF_API MetricsWriter {

@@ -69,7 +69,7 @@ struct Connection {
   int fd;
   int64_t deadline;
   std::string in, out;
-  bool answered = false;
+  bool answered = false, through = false;  // the answer is known; it is sent
 };
 
 }  // namespace
@@ -142,8 +142,13 @@ struct MetricsServer::Impl {
       if (size < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
       c.out.erase(0, static_cast<size_t>(size));
     }
-    ::shutdown(c.fd, SHUT_WR);
-    return false;
+    // Closing now would reset a client that is still sending, and the answer would be lost: read until it is through.
+    if (!std::exchange(c.through, true)) ::shutdown(c.fd, SHUT_WR);
+    for (;;) {
+      const ssize_t size = ::recv(c.fd, piece, sizeof piece, 0);
+      if (size < 0 && errno == EINTR) continue;
+      if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    }
   }
 
   void run() {
@@ -160,7 +165,7 @@ struct MetricsServer::Impl {
       const size_t first = polled.size();
       int64_t wait = -1;
       for (const Connection& c : connections) {
-        polled.push_back({c.fd, static_cast<short>(c.answered ? POLLOUT : POLLIN), 0});
+        polled.push_back({c.fd, static_cast<short>(c.answered && !c.through ? POLLOUT : POLLIN), 0});
         const int64_t left = (c.deadline - now) / 1'000'000 + 1;
         wait = wait < 0 ? left : std::min(wait, left);
       }

@@ -60,14 +60,16 @@ void add_step(RunRecord& run, StepRecord step) {
   if (run.steps > 0 && step.step <= run.last_step) {
     run.notes.push_back(
         fmt::format("metrics.jsonl goes back from step {} to {}: the later lines hold", run.last_step, step.step));
-    std::erase_if(run.skipped_steps, [&](const SkippedStep& s) { return s.step >= step.step; });
-    std::erase_if(run.change_texts, [&](const auto& c) { return c.first >= step.step; });
+    run.skipped -= static_cast<int64_t>(
+        std::erase_if(run.skipped_steps, [&](const SkippedStep& s) { return s.step >= step.step; }));
+    run.changes -=
+        static_cast<int64_t>(std::erase_if(run.change_texts, [&](const auto& c) { return c.first >= step.step; }));
   }
   if (run.steps == 0) run.first_step = step.step;
-  ++run.steps;
   run.last_step = step.step;
   run.epochs = step.epoch + 1;
   run.loss.add(step.step, step.loss);
+  run.steps = run.loss.points();
   run.loss_scale.add(step.step, step.loss_scale);
   if (step.grad_norm) run.grad_norm.add(step.step, *step.grad_norm);
   if (step.lr) run.lr.add(step.step, *step.lr);
@@ -123,23 +125,6 @@ void read_evaluations(const std::string& folder, RunRecord& run) {
 
 std::string shown(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-std::vector<std::pair<std::string, std::string>> settings_of(const std::string& text) {
-  std::vector<std::pair<std::string, std::string>> settings;
-  const Json root = Json::parse(text);
-  if (!root.is_object()) throw Error("settings that are no JSON object", "an object of option names", "");
-  for (const auto& [key, value] : root.items()) {
-    if (key == "schema" || key == "version") continue;
-    std::string list;
-    if (value.is_array()) {
-      for (const Json& element : value) list += (list.empty() ? "" : ", ") + shown(element);
-    } else {
-      list = shown(value);
-    }
-    settings.emplace_back(key, std::move(list));
-  }
-  return settings;
-}
-
 RunResult result_of(const std::string& text) {
   const Json root = Json::parse(text);
   RunResult result;
@@ -159,6 +144,24 @@ RunResult result_of(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> settings_of(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  const Json root = Json::parse(text);
+  if (!root.is_object())
+    throw Error("settings that are no JSON object", "an object of option names", "correct config.json");
+  for (const auto& [key, value] : root.items()) {
+    if (key == "schema" || key == "version") continue;
+    std::string list;
+    if (value.is_array()) {
+      for (const Json& element : value) list += (list.empty() ? "" : ", ") + shown(element);
+    } else {
+      list = shown(value);
+    }
+    settings.emplace_back(key, std::move(list));
+  }
+  return settings;
+}
 
 std::string RunRecord::setting(const std::string& key) const {
   for (const auto& [name, value] : settings)

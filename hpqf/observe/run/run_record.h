@@ -41,7 +41,7 @@ struct SkippedStep {
   std::string cause;
 };
 
-struct RunRecord {
+struct HPQF_API RunRecord {
   std::string folder;
   // Steps of metrics.jsonl. Lists keep their first kLongestList entries; `skipped` and `changes` go on counting.
   static constexpr size_t kLongestList = 1000;
@@ -49,7 +49,7 @@ struct RunRecord {
   Series loss, grad_norm, loss_scale, lr, samples_per_second;
   std::vector<SkippedStep> skipped_steps;
   std::vector<std::pair<int64_t, std::string>> change_texts;  // by step
-  double step_seconds = 0;                                    // sum of the steps' wall times
+  double step_seconds = 0;                                    // wall times of all lines, also of steps taken twice
   int64_t timed_steps = 0;                                    // how many steps said their wall time
 
   std::vector<EvaluationRecord> evaluations;                  // by step
@@ -79,6 +79,9 @@ struct RunRecord {
 // versions are read as far as they go; `notes` says what was left out. Error: no folder, or none of a run (neither
 // metrics.jsonl nor plan.json nor audit.json), or a file that cannot be read.
 HPQF_API RunRecord read_run(const std::string& folder);
+
+// The settings in a config.json as text. Error when it is no object.
+HPQF_API std::vector<std::pair<std::string, std::string>> settings_of(const std::string& config_json);
 
 // What exporters are told before the first step of a finished run. Same errors.
 HPQF_API RunInfo read_run_info(const std::string& folder);

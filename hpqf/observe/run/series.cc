@@ -49,18 +49,30 @@ void Series::add(int64_t step, double value) {
   bucket.max = std::max(bucket.max, value);
 }
 
-std::vector<double> smoothed(const Series& series, double span) {
-  const std::vector<Series::Bucket>& buckets = series.buckets();
-  const double keep = 1 - 1 / std::max(1.0, span * static_cast<double>(buckets.size()));
-  std::vector<double> out;
+namespace {
+
+// In place; NaN takes no part and gets the average there.
+void average(std::vector<double>& values, double keep, bool backwards) {
   double average = 0, weight = 0;  // Adam's correction: the weights so far do not add up to one
-  for (const Series::Bucket& bucket : buckets) {
-    if (bucket.count > 0) {
-      average = keep * average + (1 - keep) * bucket.mean();
+  for (size_t i = 0; i < values.size(); ++i) {
+    double& value = values[backwards ? values.size() - 1 - i : i];
+    if (!std::isnan(value)) {
+      average = keep * average + (1 - keep) * value;
       weight = keep * weight + (1 - keep);
     }
-    out.push_back(weight > 0 ? average / weight : std::nan(""));
+    value = weight > 0 ? average / weight : std::nan("");
   }
+}
+
+}  // namespace
+
+std::vector<double> smoothed(const Series& series, double span) {
+  const std::vector<Series::Bucket>& buckets = series.buckets();
+  const double keep = 1 - 1 / std::max(1.0, 0.5 * span * static_cast<double>(buckets.size()));
+  std::vector<double> out;
+  for (const Series::Bucket& bucket : buckets) out.push_back(bucket.count > 0 ? bucket.mean() : std::nan(""));
+  average(out, keep, false);
+  average(out, keep, true);
   return out;
 }
 

@@ -42,8 +42,9 @@ class HPQF_API Series {
   std::vector<Bucket> buckets_;
 };
 
-// The means of the buckets under an exponential moving average that forgets over about `span` (a share of all buckets,
-// at least one), corrected for its start. Buckets without a finite point repeat what was before; NaN before the first.
+// The means of the buckets, smoothed without delay: an exponential moving average that forgets over about `span` (a
+// share of all buckets, at least one), forwards and then backwards, each corrected for its start. Buckets without a
+// finite point repeat their neighbour; all NaN when there is no finite point.
 HPQF_API std::vector<double> smoothed(const Series& series, double span);
 
 }  // namespace hpqf::observe
