@@ -72,6 +72,9 @@ class Outline(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
+    def handle_startendtag(self, tag, attributes):
+        assert tag in VOID, tag
+
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
             self.wrong.append((tag, self.getpos()))

@@ -129,20 +129,32 @@ std::string comparison_section(const RunRecord& run, const RunRecord& other) {
     body += "<h3>Settings</h3>\n" +
             html::table({"setting", "this run", "compared run"}, settings, {}, "Settings that differ", true);
   if (run.plan && other.plan) {
+    // Roles of a layer that differ alike share a row.
+    std::vector<std::pair<plan::Change, std::string>> merged;
+    for (const plan::Change& change : run.plan->diff(*other.plan, run.facts)) {
+      if (!merged.empty()) {
+        const plan::Change& last = merged.back().first;
+        if (last.layer == change.layer && last.from == change.from && last.to == change.to &&
+            last.reason == change.reason) {
+          merged.back().second += ", " + change.role;
+          continue;
+        }
+      }
+      merged.emplace_back(change, change.role);
+    }
     std::vector<std::vector<std::string>> rows;
     constexpr size_t kMost = 200;
-    const plan::PlanDiff diff = run.plan->diff(*other.plan, run.facts);
-    for (const plan::Change& change : diff) {
+    for (const auto& [change, roles] : merged) {
       if (rows.size() == kMost) break;
-      rows.push_back({html::layer_name(change.layer), html::escaped(change.role), html::escaped(change.from),
+      rows.push_back({html::layer_name(change.layer), html::escaped(roles), html::escaped(change.from),
                       html::escaped(change.to), html::escaped(change.reason)});
     }
     body += "<h3>Plans</h3>\n";
     body += rows.empty() ? "<p>Both ended with the same plan.</p>\n"
-                         : html::table({"layer", "role", "this run", "compared run", "reason there"}, rows, {},
+                         : html::table({"layer", "roles", "this run", "compared run", "reason there"}, rows, {},
                                        "Formats that differ", true);
-    if (diff.size() > kMost)
-      body += html::hint(fmt::format("{} more; <code>hpqf plan diff</code> lists all.", diff.size() - kMost));
+    if (merged.size() > kMost)
+      body += html::hint(fmt::format("{} more; <code>hpqf plan diff</code> lists all.", merged.size() - kMost));
   }
   if (body.empty()) body = "<p>Settings and plans are the same.</p>\n";
   return html::section("comparison", "Compared with " + html::escaped(other.folder), "", "", body);

@@ -128,9 +128,9 @@ th.num:last-child,td.num:last-child{padding-right:0}
 .lane small{color:var(--soft)}
 .lane .bar{height:20px}.lane{margin:4px 0}.ruler{height:26px}.ruler .xlabels{height:26px}
 .bar{display:flex;height:30px;border-radius:7px;overflow:hidden;background:var(--c-none)}
-.part{min-width:0;overflow:hidden;white-space:nowrap;font-size:13px;display:flex;align-items:center;justify-content:center;
-border-right:1px solid var(--card)}.part:last-child{border-right:0}
-.lane .part{font-size:11.5px}
+.part{min-width:0;overflow:hidden;white-space:nowrap;text-overflow:ellipsis;font-size:13px;line-height:30px;
+text-align:center;border-right:1px solid var(--card)}.part:last-child{border-right:0}
+.lane .part{font-size:11.5px;line-height:20px}
 .minibar{display:flex;height:12px;min-width:110px;margin-top:4px;border-radius:3px;overflow:hidden}
 .p-forward{background:var(--p-forward)}.p-dgrad{background:var(--p-dgrad)}.p-wgrad{background:var(--p-wgrad)}
 .p-backward{background:var(--p-backward)}
@@ -151,7 +151,9 @@ section{padding:16px 14px;margin:14px 0;border-radius:10px}
 .xlabels .odd{display:none}.plot{padding-left:44px}.ylabels{width:37px}
 .share,.lane{grid-template-columns:minmax(0,1fr)}.lane b{text-align:left}.ruler b{display:none}
 .matrix .type,.matrix .num,.matrix .why{display:none}
-.matrix th[scope=row]{padding:5px 6px 5px 8px}.matrix td{padding:5px 1px}.matrix td[class^=f-]{width:54px;padding:5px 0;font-size:11px;letter-spacing:-.02em;border-width:1px}
+.matrix{table-layout:fixed}.matrix thead th:nth-child(n+2):nth-child(-n+5){width:52px}
+.matrix th[scope=row]{padding:5px 6px 5px 8px;min-width:0;font-size:12.5px}.matrix td{padding:5px 1px}.matrix td[class^=f-]{width:52px;min-width:0;padding:5px 0;font-size:10.5px;
+letter-spacing:-.03em;border-width:1px}.minibar{min-width:54px}
 .matrix thead th{padding:7px 2px;font-size:11.5px}.matrix thead th:first-child{padding-left:8px}
 .stack thead{display:none}.stack tr{display:block;padding:9px 0;border-bottom:1px solid var(--line)}
 .stack tr:last-child{border-bottom:0}
