@@ -28,7 +28,7 @@ PRODUCTS = {
     "tensordot", "vdot",
     "nn_functional_bilinear", "nn_functional_conv1d", "nn_functional_conv2d", "nn_functional_conv3d",
     "nn_functional_conv_transpose1d", "nn_functional_conv_transpose2d", "nn_functional_conv_transpose3d",
-    "nn_functional_embedding", "nn_functional_linear", "nn_functional_multi_head_attention_forward",
+    "nn_functional_embedding", "nn_functional_embedding_bag", "nn_functional_linear", "nn_functional_multi_head_attention_forward",
     "nn_functional_scaled_dot_product_attention",
 }
 
