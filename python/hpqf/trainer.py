@@ -149,6 +149,7 @@ class MixedPrecisionTrainer:
             "counters": {"step": step.step, "applied": step.applied},
             "position": position.state_dict(),
             "random": random_state.capture(),
+            "audit": self.audit().to_json(-1),
         }, self.keep_checkpoints)
 
     def _resume(self, step, position):
@@ -170,3 +171,5 @@ class MixedPrecisionTrainer:
         step.step, step.applied = parts["counters"]["step"], parts["counters"]["applied"]
         position.load_state_dict(parts["position"])
         random_state.restore(parts["random"])
+        if "audit" in parts:   # checkpoints of before it was kept have none
+            self._audit.restore(_C.AuditReport.from_json(parts["audit"], "the checkpoint's audit"))
