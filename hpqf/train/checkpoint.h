@@ -31,6 +31,7 @@ struct Snapshot {
   LoaderState position;
   plan::LossScaleState loss_scale;
   plan::FallbackState fallback;
+  plan::RangeState ranges;
   PrecisionPlan plan;       // in force
   PrecisionPlan requested;  // what the user asked for; differs from `plan` after a fallback
   Schedule schedule;
