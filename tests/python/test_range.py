@@ -38,7 +38,7 @@ def test_forward_overflow_skips_every_step_without_it_and_none_with_it():
     _, plain = train("fp16", False, steps=8)
     assert not any(result.applied for result in plain)
     _, exact = train("fp32", False)
-    _, compensated = train("fp16", True, loss_scale={"init_scale": 256.0})
+    _, compensated = train("fp16", True, loss_scale={"init": 256.0})
     assert all(result.applied for result in compensated)
     assert compensated[-1].loss == pytest.approx(exact[-1].loss, rel=0.02) and compensated[-1].loss < 0.8 * compensated[0].loss
 
