@@ -44,6 +44,7 @@ def test_forward_overflow_skips_every_step_without_it_and_none_with_it():
 
 
 def test_resumed_runs_are_bit_equal(tmp_path):
+    """TransformerEngine #982, Megatron-LM #1350: resumed without its history of largest values, a run clipped with stale scales."""
     def losses(folder, steps, resume=False):
         trainer = hpqf.MixedPrecisionTrainer(Loud(), {"default": "fp16"}, lr=0.01, range_compensation=True, progress=False, checkpoint_dir=folder)
         seen = []
