@@ -27,11 +27,14 @@ _refuse_second_copy()
 from ._C import (   # noqa: E402
     AuditReport,
     AuditRow,
+    Device,
     FallbackRules,
     LayerPrecision,
     ModelFacts,
     PrecisionPlan,
     Rule,
+    device,
+    devices,
     formats,
     quantize_dequantize,
 )
@@ -43,6 +46,6 @@ from .precision import precision   # noqa: E402
 from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
-    "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
-    "PrecisionPlan", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+    "AuditReport", "AuditRow", "Device", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
+    "PrecisionPlan", "Rule", "StepStatus", "audit", "device", "devices", "formats", "model_facts", "precision", "quantize_dequantize",
 ]
