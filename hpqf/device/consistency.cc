@@ -15,7 +15,12 @@ namespace {
 // from the smallest real mistake seen (a wrong unit count: 160 for 148).
 constexpr double kTolerance = 0.02;
 
-bool near(double a, double b) { return std::abs(a - b) <= kTolerance * std::max(std::abs(a), std::abs(b)); }
+// Bandwidths are rounded to one digit (8 TB/s for 8192 GB/s, 2 for 2048).
+constexpr double kBandwidthTolerance = 0.025;
+
+bool near(double a, double b, double tolerance = kTolerance) {
+  return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
+}
 
 void add(std::vector<Breach>& found, const DeviceFacts& device, const char* rule, std::vector<std::string> keys,
          std::string text) {
@@ -50,7 +55,7 @@ void sparse_is_twice_dense(const DeviceFacts& device, std::vector<Breach>& found
 void bandwidth_is_bus_times_rate(const DeviceFacts& device, std::vector<Breach>& found) {
   const auto bus = device.number("memory.bus_bits"), rate = device.number("memory.data_rate_gbps"),
              bandwidth = device.number("memory.bandwidth_gbs");
-  if (!bus || !rate || !bandwidth || near(*bandwidth, *bus * *rate / 8)) return;
+  if (!bus || !rate || !bandwidth || near(*bandwidth, *bus * *rate / 8, kBandwidthTolerance)) return;
   add(found, device, "bandwidth", {"memory.bandwidth_gbs", "memory.bus_bits", "memory.data_rate_gbps"},
       fmt::format("memory.bandwidth_gbs is {:.6g}, but {} bit x {} Gb/s / 8 are {:.6g}", *bandwidth, *bus, *rate,
                   *bus * *rate / 8));

@@ -23,9 +23,10 @@ const char* peak_name(Format format) {
   }
 }
 
-std::vector<const char*> peak_names(Format format) {
-  // An fp32 product may run on matrix units that keep all bits (CDNA).
+std::vector<const char*> peak_names(Format format, const DeviceFacts& device) {
+  // An fp32 product may run on matrix units that keep all bits (CDNA), a product in fp16 on the vectors of a CPU.
   if (format == Format::fp32) return {"fp32_tensor", "fp32"};
+  if (format == Format::fp16 && device.text("identity.kind") == "cpu") return {"fp16", "fp16_vector"};
   return {peak_name(format)};
 }
 
@@ -49,7 +50,7 @@ std::optional<Rate> measured_rate(Format format, const DeviceFacts& device) {
 }
 
 std::optional<Rate> quoted_rate(Format format, const DeviceFacts& device, const AchievableFactors& factors) {
-  for (const char* name : peak_names(format)) {
+  for (const char* name : peak_names(format, device)) {
     const auto peak = device.number(peak_key(name));
     if (!peak || *peak <= 0) continue;
     const AchievableFactor factor = factors.factor(device, name);
@@ -85,6 +86,10 @@ struct Arithmetic {
 
 Arithmetic arithmetic(Format format, const DeviceFacts& device) {
   if (format == Format::fp32) return {Has::yes, ""};
+  if (const auto features = x86_features(device)) {
+    NativeAnswer native = cpu_native(format, *features);
+    return {native.possible ? Has::yes : Has::no, std::move(native.reason)};
+  }
   const char* name = peak_name(format);
   if (device.flag(fmt::format("peak.{}.emulated", name)) == true)
     return {Has::no, fmt::format("{} converts {} to a wider format", device.name(), name)};
@@ -196,6 +201,25 @@ const char* name(RateSource source) {
       break;
   }
   return "unknown";
+}
+
+std::optional<CpuFeatures> x86_features(const DeviceFacts& device) {
+  const std::vector<std::string> isa = device.texts("support.cpu_isa");
+  auto has = [&](const char* name) { return std::find(isa.begin(), isa.end(), name) != isa.end(); };
+  if (device.text("identity.kind") != "cpu" || !has("avx2")) return std::nullopt;
+  CpuFeatures f;
+  f.brand = device.name();
+  f.avx2 = true;
+  f.fma = has("fma");
+  f.f16c = has("f16c");
+  f.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+  f.avx512_vnni = has("avx512_vnni");
+  f.avx_vnni = has("avx_vnni");
+  f.avx512_bf16 = has("avx512_bf16");
+  f.avx512_fp16 = has("avx512_fp16");
+  f.amx_bf16 = has("amx_bf16");
+  f.amx_int8 = has("amx_int8");
+  return f;
 }
 
 bool older(std::string_view has, std::string_view needs) {

@@ -51,8 +51,13 @@ struct ResolveOptions {
   std::map<std::string, std::string> libraries;  // versions here: "cublaslt", "hipblaslt", "torch"; others unchecked
 };
 
-// A device of the database. fp16 and bf16 are compared with fp32; what is narrower with the faster of bf16 and fp16
-// where the device has one, else with fp32.
+// The instruction sets of an x86 CPU of the database (support.cpu_isa), as cpu() detects them on a machine; nullopt for
+// other devices and where they are not known.
+HPQF_API std::optional<CpuFeatures> x86_features(const DeviceFacts& device);
+
+// A device of the database. Whether an x86 CPU computes in a format is answered by cpu_native(), as on the machine
+// itself; of other devices their support flags say so. fp16 and bf16 are compared with fp32; what is narrower with the
+// faster of bf16 and fp16 where the device has one, else with fp32.
 HPQF_API Resolution resolve(Format format, const DeviceFacts& device, const AchievableFactors& factors,
                             const ResolveOptions& options = {});
 

@@ -155,6 +155,23 @@ TEST(Resolve, CpuAnswersAreThoseOfTheInstructionSets) {
   EXPECT_EQ(resolve(Format::bf16, avx2, {.calibrated = {{Format::fp32, 0.1}}}).rate->tera, 0.1);
 }
 
+TEST(Resolve, AnX86CpuOfTheDatabaseAnswersByItsInstructionSets) {
+  Facts cpu =
+      Facts("xeon").text("identity.kind", "cpu").number("peak.fp32.dense", 7).number("peak.fp16_vector.dense", 14);
+  cpu.number("peak.int8.dense", 229).number("peak.bf16.dense", 114);
+  const DeviceFacts sapphire = cpu.texts("support.cpu_isa", {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl",
+                                                             "avx512dq", "avx512_vnni", "avx512_fp16", "amx_bf16"});
+  EXPECT_EQ(x86_features(sapphire)->isa(), "avx2+fma+f16c+avx512+avx512_vnni+avx512_fp16+amx_bf16");
+  EXPECT_EQ(resolved(Format::fp16, sapphire).kind, Kind::native) << "in vectors";
+  EXPECT_NEAR(*resolved(Format::fp16, sapphire).gain, 2, 1e-9);
+  EXPECT_EQ(resolved(Format::bf16, sapphire).kind, Kind::native);
+  const DeviceFacts haswell = cpu.texts("support.cpu_isa", {"avx2", "fma", "f16c"});
+  EXPECT_EQ(resolved(Format::int8, haswell).kind, Kind::emulated);
+  EXPECT_CONTAINS(resolved(Format::bf16, haswell).reason, "cpu has no avx512_bf16 or amx_bf16");
+  EXPECT_FALSE(x86_features(cpu.texts("support.cpu_isa", {"asimddp"})));
+  EXPECT_FALSE(x86_features(Facts().texts("support.cpu_isa", {"avx2"}))) << "no cpu";
+}
+
 Facts partitioned() {
   return ampere()
       .number("units.count", 108)

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "hpqf/device/fixture_test.h"
 
 namespace hpqf::device {

@@ -73,15 +73,16 @@ DeviceFacts partition(const DeviceFacts& device, std::string_view profile) {
                 profiles.empty() ? "give the whole device" : "take one of these profiles");
   // Slices of all profiles together can be fewer units than the whole device has (7 x 14 of 108 on an A100).
   const auto per_slice = device.number("partition.units_per_slice");
-  const double share = per_slice && units ? *slices * *per_slice / *units : *slices / all_slices.value_or(*slices);
+  double share = per_slice && units ? *slices * *per_slice / *units : *slices / all_slices.value_or(*slices);
+  if (units) share = std::floor(*units * share) / *units;  // whole units
   const double memory_share = std::min(1.0, *memory / *capacity);
   Scaler scaler(
       device,
       fmt::format("{} of {}: {:.3g} of the units, {:.3g} of the memory", profile, device.name(), share, memory_share),
       fmt::format("{} ({})", device.name(), profile));
   scaler.scale_peaks(share);
-  if (units) scaler.put("units.count", std::round(*units * share));
-  scaler.put("memory.capacity_gb", *memory);
+  if (units) scaler.put("units.count", std::round(*units * share));  // a whole number up to rounding
+  scaler.put("memory.capacity_gb", std::min(*memory, *capacity));    // a profile may be named after rounded GiB
   scaler.scale("memory.bandwidth_gbs", memory_share);
   scaler.forget({"calibrated.", "economics.", "power.", "link.", "partition.", "units.count_full_die", "units.groups",
                  "units.matrix_units", "units.vector_lanes", "memory.usable_gb", "memory.stacks", "memory.bus_bits",
