@@ -45,23 +45,20 @@ DeviceRates::Arithmetic DeviceRates::arithmetic(Format a, Format b) const {
   const bool low = a != Format::fp32 && b != Format::fp32;
   if (!low) return {fp32, false};
   if (!of_a || !of_b) return {fp32, true};
-  return {of_a->rate() <= of_b->rate() ? of_a : of_b, false};
+  return {of_a->rate.value <= of_b->rate.value ? of_a : of_b, false};
 }
 
 void DeviceRates::check() const {
   if (!find(Format::fp32))
     throw Error(fmt::format("device {} without a rate for fp32", id), "a device whose fp32 rate is known",
                 "add the figure to the device's facts");
-  for (const FormatRate& rate : formats) {
-    positive(*this, formats::name(rate.format), rate.peak.value);
-    positive(*this, "achievable share", rate.achievable.value, 1);
-  }
+  for (const FormatRate& rate : formats) positive(*this, formats::name(rate.format), rate.rate.value);
   positive(*this, "memory bandwidth", bandwidth.value);
   positive(*this, "achievable share of the bandwidth", bandwidth_achievable.value, 1);
 }
 
-double relative_error(Basis achievable) {
-  switch (achievable) {
+double relative_error(Basis basis) {
+  switch (basis) {
     case Basis::measured:
       return 0.10;
     case Basis::quoted:

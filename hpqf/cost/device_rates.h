@@ -13,9 +13,8 @@ namespace hpqf::cost {
 
 struct FormatRate {
   Format format = Format::fp32;
-  Figure peak;        // operations per second of dense matrix products, 2 for a multiply-add
-  Figure achievable;  // the share of it that large products reach, 0 to 1
-  double rate() const { return peak.value * achievable.value; }
+  Figure rate;      // operations per second that large dense matrix products reach, 2 for a multiply-add
+  double peak = 0;  // operations per second of the sheet; 0: unknown
 };
 
 struct HPQF_API DeviceRates {
@@ -44,8 +43,10 @@ struct HPQF_API DeviceRates {
   void check() const;
 };
 
-// How sure a modelled time is: the largest relative error to expect, from the weakest basis among the rates used.
-// 10 % for measured rates, 15 % for quoted achievable ones, 25 % for assumed ones.
-HPQF_API double relative_error(Basis achievable);
+// How sure a modelled time is: the relative error to expect, by the basis of the rates used. 10 % for rates measured
+// here, 15 % for rates that others measured on such a device, 25 % for those derived from a sheet. The first two are
+// the accuracy that simulators of training report (SimuMax: -13.5 to +4.8 % of step times); the last one is our
+// allowance.
+HPQF_API double relative_error(Basis basis);
 
 }  // namespace hpqf::cost

@@ -11,7 +11,7 @@
 
 #include "hpqf/base/error.h"
 #include "hpqf/base/file.h"
-#include "hpqf/plan/json.h"
+#include "hpqf/base/json.h"
 
 namespace hpqf::cost {
 
@@ -25,8 +25,8 @@ bool is_currency(std::string_view text) {
   return text.size() == 3 && std::all_of(text.begin(), text.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-Price read_price(const plan::Json& json, std::string_view where, size_t index) {
-  const plan::JsonObject object(json, fmt::format("{}: price {}", where, index));
+Price read_price(const base::Json& json, std::string_view where, size_t index) {
+  const base::JsonObject object(json, fmt::format("{}: price {}", where, index));
   object.allow({"provider", "device", "kind", "per_hour", "currency", "date", "source"});
   Price price;
   price.provider = object.text("provider");
@@ -88,13 +88,13 @@ std::string age_warning(const Price& p, Day today) {
 }
 
 PriceTable PriceTable::parse(std::string_view text, std::string_view where) {
-  const plan::Json json = plan::parse_json(text, where);
-  const plan::JsonObject root(json, std::string(where));
+  const base::Json json = base::parse_json(text, where);
+  const base::JsonObject root(json, std::string(where));
   root.check_schema("hpqf.prices", 1);
   root.allow({"schema", "version", "note", "prices"});
   PriceTable table;
   std::set<std::tuple<std::string, std::string, PriceKind>> seen;
-  const plan::Json& prices = root.array("prices");
+  const base::Json& prices = root.array("prices");
   for (size_t i = 0; i < prices.size(); ++i) {
     Price price = read_price(prices[i], where, i);
     if (!seen.insert({price.provider, price.device, price.kind}).second)

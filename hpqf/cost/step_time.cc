@@ -63,7 +63,7 @@ class StepModel {
       cost.cast_bytes = 8 * (cost.a_elements + cost.b_elements);
     }
     const FormatRate& rate = *arithmetic.rate;
-    const double at_peak = cost.flops / rate.rate();
+    const double at_peak = cost.flops / rate.rate.value;
     const double compute = at_peak / size_efficiency(at_peak / planned.op->launches);
     const double memory = cost.bytes / device_.memory_rate();
     const double seconds = std::max(compute, memory);
@@ -73,7 +73,7 @@ class StepModel {
     step_.casts += casts;
     if (which != Product::forward) backward_ += seconds + casts;
     step_.flops += cost.flops;
-    step_.error = std::max(step_.error, relative_error(rate.achievable.basis));
+    step_.error = std::max(step_.error, relative_error(rate.rate.basis));
     share(rate.format, cost.flops, seconds);
   }
 
@@ -136,7 +136,7 @@ double ring_all_reduce_seconds(double bytes, int devices, double link, double la
 double StepTime::utilisation(const DeviceRates& device) const {
   if (formats.empty() || total() <= 0) return 0;
   const FormatRate* rate = device.find(formats.front().format);
-  return rate ? flops / (rate->peak.value * total()) : 0;
+  return rate && rate->peak > 0 ? flops / (rate->peak * total()) : 0;
 }
 
 StepTime step_time(const Workload& work, const PrecisionPlan& plan, const DeviceRates& device,
@@ -159,12 +159,12 @@ StepTime step_time(const Workload& work, const PrecisionPlan& plan, const Device
 
 std::vector<Assumption> step_assumptions(const DeviceRates& d, const StepOptions& o) {
   std::vector<Assumption> list;
-  for (const FormatRate& rate : d.formats)
-    list.push_back(
-        {rate.achievable.basis,
-         fmt::format("{} {}: {:.4g} TFLOP/s peak ({}, {}), of which large products reach {:.0f} % ({}, {})", d.id,
-                     formats::name(rate.format), rate.peak.value / 1e12, name(rate.peak.basis), rate.peak.source,
-                     100 * rate.achievable.value, name(rate.achievable.basis), rate.achievable.source)});
+  for (const FormatRate& rate : d.formats) {
+    const std::string peak = rate.peak > 0 ? fmt::format(" of {:.4g} peak", rate.peak / 1e12) : "";
+    list.push_back({rate.rate.basis, fmt::format("{} {}: large products reach {:.4g} TFLOP/s{} ({}: {})", d.id,
+                                                 formats::name(rate.format), rate.rate.value / 1e12, peak,
+                                                 name(rate.rate.basis), rate.rate.source)});
+  }
   list.push_back({d.bandwidth.basis, fmt::format("{} memory: {:.4g} GB/s ({}, {}), {:.0f} % of it reached ({}, {})",
                                                  d.id, d.bandwidth.value / 1e9, name(d.bandwidth.basis),
                                                  d.bandwidth.source, 100 * d.bandwidth_achievable.value,

@@ -1,6 +1,6 @@
 // How long one training step takes on a device, modelled: a roofline for each product and each pass over memory.
 //
-//   T = sum over products  max(FLOPs / (peak x achievable x size), bytes / bandwidth)
+//   T = sum over products  max(FLOPs / (rate x size), bytes / bandwidth)
 //     + sum over other ops bytes / bandwidth
 //     + rounding operands + optimizer pass + launches x launch time
 //     + the part of the all-reduce that the backward pass does not hide
@@ -18,9 +18,9 @@
 
 namespace hpqf::cost {
 
-// The share of the achievable peak that a product reaches which takes `seconds` at that peak: short ones do not fill a
-// device. Points (seconds, share), linear in log(seconds) between them, constant beyond: 3.2 us 0.63, 51 us 0.95, 410
-// us
+// The share of the rate of large products that a product reaches which takes `seconds` at that rate: short ones do not
+// fill a device. Points (seconds, share), linear in log(seconds) between them, constant beyond: 3.2 us 0.63, 51 us
+// 0.95, 410 us
 // 1. Source: the matrix efficiencies of calculon-ai/calculon's A100 description (0.6 from 1 GFLOP, 0.9 from 16, 0.95
 // from 128, at 312 TFLOP/s), over the largest; that time at peak and not FLOPs decides is our reading of them.
 HPQF_API double size_efficiency(double seconds);
@@ -51,7 +51,7 @@ struct HPQF_API StepTime {
   double error = 0;                         // relative, see relative_error()
   std::vector<std::string> emulated_names;  // formats the device does not compute in
   double total() const { return products + others + casts + optimizer + launches + exposed; }
-  // FLOPs of products over time and the peak of the format most of them ran in.
+  // FLOPs of products over time and the sheet's peak of the format most of them ran in; 0 when that is unknown.
   double utilisation(const DeviceRates& device) const;
 };
 

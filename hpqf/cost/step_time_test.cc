@@ -129,10 +129,10 @@ TEST(StepTime, SensitiveLayersStayFp32) {
 
 TEST(StepTime, ErrorComesFromTheWeakestRateUsed) {
   DeviceRates device = toy_device();
-  device.formats[2].achievable.basis = Basis::assumed;  // bf16
+  device.formats[2].rate.basis = Basis::modelled;  // bf16
   const Workload work = one(linear("a", 64, 64, 64));
   EXPECT_EQ(step_time(work, PrecisionPlan(), device, {}).error, relative_error(Basis::quoted));
-  EXPECT_EQ(step_time(work, PrecisionPlan::uniform("bf16"), device, {}).error, relative_error(Basis::assumed));
+  EXPECT_EQ(step_time(work, PrecisionPlan::uniform("bf16"), device, {}).error, relative_error(Basis::modelled));
 }
 
 TEST(StepTime, RefusesTheImpossible) {
@@ -147,7 +147,7 @@ TEST(StepTime, RefusesTheImpossible) {
   device.formats.erase(device.formats.begin());  // fp32
   EXPECT_THROW(step_time(work, PrecisionPlan(), device, {}), Error);
   device = toy_device();
-  device.formats[1].achievable.value = 1.2;
+  device.bandwidth_achievable.value = 1.2;
   EXPECT_THROW(step_time(work, PrecisionPlan(), device, {}), Error);
 }
 
@@ -158,7 +158,7 @@ TEST(StepTime, AssumptionsNameTheirBasis) {
     return std::any_of(list.begin(), list.end(),
                        [&](const Assumption& a) { return a.text.find(words) != a.text.npos; });
   };
-  EXPECT_TRUE(has("toy bf16: 8 TFLOP/s peak (quoted, made up)"));
+  EXPECT_TRUE(has("toy bf16: large products reach 8 TFLOP/s of 8 peak (quoted: made up)"));
   EXPECT_TRUE(has("ring of 2 devices"));
 }
 
