@@ -43,6 +43,7 @@ class Reader {
     }
     ++log_.steps;
     log_.samples += samples;
+    log_.samples_by_step.push_back(samples);
     if (const auto it = line.find("skipped"); it != line.end() && it->is_boolean() && it->get<bool>()) ++log_.skipped;
     if (const auto epoch = number(line, "epoch"); epoch && *epoch >= 0) epochs_.insert(static_cast<int64_t>(*epoch));
     log_.epochs = static_cast<int64_t>(epochs_.size());

@@ -20,11 +20,12 @@ struct RunLog {
   // From one step's end to the next within a process: data loading and checkpoints are in it, the time between two
   // processes is not. Steps whose line has no such time count with the time inside the step.
   double wall_seconds = 0;
-  double repeated_seconds = 0;  // part of it: steps that a resumed run took a second time
-  bool torn = false;            // the last line is cut: a run was killed while writing
-  int64_t without_time = 0;     // lines that say nothing about time
-  int64_t wrong_time = 0;       // lines with a negative time (a clock was set back); they count as 0
-  int64_t without_samples = 0;  // lines that do not say how many samples they took, where `usual` was 0
+  double repeated_seconds = 0;          // part of it: steps that a resumed run took a second time
+  bool torn = false;                    // the last line is cut: a run was killed while writing
+  int64_t without_time = 0;             // lines that say nothing about time
+  int64_t wrong_time = 0;               // lines with a negative time (a clock was set back); they count as 0
+  int64_t without_samples = 0;          // lines that do not say how many samples they took, where `usual` was 0
+  std::vector<double> samples_by_step;  // of distinct steps, in the order of the lines
   std::vector<CurvePoint> loss;
 };
 
