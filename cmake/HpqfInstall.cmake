@@ -30,3 +30,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/hpqfConfigVersion.cmake C
 install(FILES ${PROJECT_BINARY_DIR}/hpqfConfig.cmake ${PROJECT_BINARY_DIR}/hpqfConfigVersion.cmake
         DESTINATION ${hpqf_package_dir} COMPONENT development)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+install(DIRECTORY data/devices DESTINATION ${CMAKE_INSTALL_DATADIR}/hpqf COMPONENT library FILES_MATCHING PATTERN "*.json")

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "hpqf/base/file.h"
@@ -63,15 +64,16 @@ class Reader {
   const Schema& schema_;
 };
 
-size_t literal_characters(std::string_view pattern) {
-  return static_cast<size_t>(
-      std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '*' && c != '?'; }));
-}
-
-bool has_name(const DeviceFacts& device, const std::string& low) {
-  if (base::lower(device.id()) == low || base::lower(device.name()) == low) return true;
-  const std::vector<std::string> aliases = device.texts("identity.aliases");
-  return std::any_of(aliases.begin(), aliases.end(), [&](const std::string& a) { return base::lower(a) == low; });
+// Length of the longest identity.match that stands in `low`; 0 where the device is ruled out.
+size_t match_length(const DeviceFacts& device, const std::string& low) {
+  auto stands_in = [&](const std::string& part) { return low.find(base::lower(part)) != std::string::npos; };
+  const std::vector<std::string> never = device.texts("identity.match_not");
+  if (std::any_of(never.begin(), never.end(), stands_in)) return 0;
+  size_t longest = 0;
+  for (const std::string& part : device.texts("identity.match")) {
+    if (stands_in(part)) longest = std::max(longest, part.size());
+  }
+  return longest;
 }
 
 }  // namespace
@@ -114,26 +116,31 @@ const DeviceFacts* Database::find(std::string_view id) const {
   return it != devices_.end() && it->id() == id ? &*it : nullptr;
 }
 
-std::vector<const DeviceFacts*> Database::best_pattern(std::string_view name) const {
+std::vector<const DeviceFacts*> Database::longest_match(std::string_view name) const {
   const std::string low = base::lower(name);
   std::vector<const DeviceFacts*> best;
-  size_t most = 0;
+  size_t longest = 1;
   for (const DeviceFacts& device : devices_) {
-    size_t literals = 0;
-    for (const std::string& pattern : device.texts("identity.patterns")) {
-      if (base::glob(base::lower(pattern), low)) literals = std::max(literals, literal_characters(pattern));
-    }
-    if (literals == 0 || literals < most) continue;
-    if (literals > most) best.clear();
-    most = literals;
+    const size_t length = match_length(device, low);
+    if (length < longest) continue;
+    if (length > longest) best.clear();
+    longest = length;
     best.push_back(&device);
   }
   return best;
 }
 
-const DeviceFacts* Database::detected(std::string_view driver_name) const {
-  const std::vector<const DeviceFacts*> best = best_pattern(driver_name);
-  return best.size() == 1 ? best.front() : nullptr;
+const DeviceFacts* Database::detected(std::string_view driver_name, std::optional<double> memory_gb) const {
+  std::vector<const DeviceFacts*> fitting = longest_match(driver_name);
+  if (memory_gb && fitting.size() > 1) {
+    auto distance = [&](const DeviceFacts* device) {
+      const double its = device->number("identity.match_memory_gb").value_or(0);
+      return its > 0 ? std::abs(its - *memory_gb) / its : 1.0;
+    };
+    std::stable_sort(fitting.begin(), fitting.end(), [&](auto* a, auto* b) { return distance(a) < distance(b); });
+    if (distance(fitting[0]) < 0.1 && distance(fitting[0]) < distance(fitting[1])) return fitting.front();
+  }
+  return fitting.size() == 1 ? fitting.front() : nullptr;
 }
 
 const DeviceFacts& Database::device(std::string_view name) const {
@@ -141,9 +148,9 @@ const DeviceFacts& Database::device(std::string_view name) const {
   const std::string low = base::lower(name);
   std::vector<const DeviceFacts*> fitting;
   for (const DeviceFacts& device : devices_) {
-    if (has_name(device, low)) fitting.push_back(&device);
+    if (base::lower(device.id()) == low || base::lower(device.name()) == low) fitting.push_back(&device);
   }
-  if (fitting.empty()) fitting = best_pattern(name);
+  if (fitting.empty()) fitting = longest_match(name);
   if (fitting.size() == 1) return *fitting.front();
 
   std::vector<std::string> ids;

@@ -1,5 +1,6 @@
 // The devices HPQF knows: a folder with fields.json and one file a device, and what the user lays over it.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,17 +30,18 @@ class HPQF_API Database {
   const std::vector<DeviceFacts>& devices() const { return devices_; }  // by id
 
   const DeviceFacts* find(std::string_view id) const;  // by id alone; nullptr when there is none
-  // By id, market name, alias (identity.aliases), or what a driver calls the device (identity.patterns: globs, of
-  // which the one with most literal characters wins). Upper and lower case are alike.
+  // By id, market name, or what a driver calls the device. Upper and lower case are alike.
   // Error with the nearest names, or with all that fit equally well.
   const DeviceFacts& device(std::string_view name) const;
-  // The device whose patterns fit a driver's name best; nullptr when none fits or two fit equally well.
-  const DeviceFacts* detected(std::string_view driver_name) const;
+  // The device that a driver's name means; nullptr when none fits or several fit equally well. A device fits when one
+  // of its identity.match stands in the name and none of its identity.match_not; the longest match wins, and among
+  // equals the device whose identity.match_memory_gb is nearest to `memory_gb`, within 10 %.
+  const DeviceFacts* detected(std::string_view driver_name, std::optional<double> memory_gb = {}) const;
 
   std::string why_unknown(std::string_view key) const;  // the reason of the field's group
 
  private:
-  std::vector<const DeviceFacts*> best_pattern(std::string_view name) const;
+  std::vector<const DeviceFacts*> longest_match(std::string_view name) const;
 
   Schema schema_;
   std::vector<DeviceFacts> devices_;
