@@ -26,6 +26,7 @@ struct HPQF_API DeviceRates {
   Figure watts;                 // board or socket power; 0: unknown
   Figure link;                  // bytes per second to its peers, one direction; 0: unknown
   Figure launch;                // seconds from one kernel to the next
+  bool casts_in_rates = false;  // the rates were measured with the rounding of operands in them
 
   double memory_rate() const { return bandwidth.value * bandwidth_achievable.value; }
   const FormatRate* find(Format format) const;  // null: no arithmetic in this format

@@ -45,8 +45,7 @@ class Reader {
     log_.samples += samples;
     log_.samples_by_step.push_back(samples);
     if (const auto it = line.find("skipped"); it != line.end() && it->is_boolean() && it->get<bool>()) ++log_.skipped;
-    if (const auto epoch = number(line, "epoch"); epoch && *epoch >= 0) epochs_.insert(static_cast<int64_t>(*epoch));
-    log_.epochs = static_cast<int64_t>(epochs_.size());
+    if (const auto epoch = number(line, "epoch"); epoch && *epoch >= 0) begin(static_cast<int64_t>(*epoch), samples);
     if (const auto loss = number(line, "loss")) log_.loss.push_back({static_cast<double>(step), *loss});
   }
 
@@ -62,8 +61,15 @@ class Reader {
     return seconds && *seconds > 0 ? *seconds : 0;
   }
 
+  void begin(int64_t epoch, double samples) {
+    epochs_.insert(epoch);
+    log_.epochs = static_cast<int64_t>(epochs_.size());
+    if (epoch == *epochs_.begin()) first_epoch_ += samples;
+    if (epochs_.size() > 1) log_.epoch_samples = first_epoch_;
+  }
+
   RunLog& log_;
-  double usual_;
+  double usual_, first_epoch_ = 0;
   std::set<int64_t> seen_, epochs_;
 };
 

@@ -16,6 +16,7 @@ TEST(RunLog, SumsTimeAndSamples) {
   EXPECT_EQ(log.steps, 3);
   EXPECT_EQ(log.skipped, 1);
   EXPECT_EQ(log.epochs, 2);
+  EXPECT_EQ(log.epoch_samples, 16);
   EXPECT_EQ(log.samples, 20);
   EXPECT_EQ(log.step_seconds, 2.5);
   EXPECT_EQ(log.wall_seconds, 3.25);

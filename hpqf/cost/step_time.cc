@@ -69,7 +69,8 @@ class StepModel {
     const double seconds = std::max(compute, memory);
     step_.products += seconds;
     if (memory > compute) step_.memory_bound += seconds;
-    const double casts = cost.cast_bytes / device_.memory_rate();
+    const bool timed = device_.casts_in_rates && !arithmetic.emulated;
+    const double casts = timed ? 0 : cost.cast_bytes / device_.memory_rate();
     step_.casts += casts;
     if (which != Product::forward) backward_ += seconds + casts;
     step_.flops += cost.flops;

@@ -68,6 +68,14 @@ TEST(StepTime, LowPrecisionPaysForItsCasts) {
   EXPECT_NEAR(int8.casts, (4096.0 * 4096 * (4 + code) + 2 * 1024 * 4096.0 * (2 + code)) / 100e9, 1e-12);
 }
 
+TEST(StepTime, CastsAreNotCountedTwice) {
+  DeviceRates device = toy_device();
+  device.casts_in_rates = true;
+  const Workload work = one(linear("a", 1024, 4096, 4096, false));
+  EXPECT_EQ(step_time(work, PrecisionPlan::uniform("int8"), device, {.batch = 1}).casts, 0);
+  EXPECT_GT(step_time(work, PrecisionPlan::uniform("fp16"), device, {.batch = 1}).casts, 0);  // emulated
+}
+
 TEST(StepTime, FormatsTheDeviceLacksAreEmulatedAndSlower) {
   const Workload work = one(linear("a", 1024, 4096, 4096, false));
   const StepTime fp32 = step_time(work, PrecisionPlan(), toy_device(), {.batch = 1});
