@@ -38,6 +38,10 @@ void add_options(CLI::App& command, TrainConfig& c) {
       .add_option("--loss-scale", c.loss_scale, "A number, dynamic, or off; default: dynamic when the plan needs it")
       ->group("Precision");
   command
+      .add_flag("--range-compensation", c.range_compensation,
+                "Let fp16, and fp8 without scale, follow the largest values of each layer with a power of two")
+      ->group("Precision");
+  command
       .add_flag("--strict{formats}", c.strict,
                 "Fail when an op would run in another format than planned (formats), or emulated (native)")
       ->group("Precision");
@@ -135,6 +139,7 @@ std::string to_json(const TrainConfig& c) {
     json["plan"] = c.plan;
   }
   if (!c.loss_scale.empty()) json["loss-scale"] = c.loss_scale;
+  if (c.range_compensation) json["range-compensation"] = true;
   if (!c.strict.empty()) json["strict"] = c.strict;
   json["optimizer"] = c.optimizer;
   json["lr"] = c.lr;

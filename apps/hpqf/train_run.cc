@@ -132,6 +132,7 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const train::Schedule schedule{.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup};
   MixedPrecisionTrainer trainer(handle, {.plan = plan,
                                          .loss_scale = scale,
+                                         .range = {.enabled = c.range_compensation},
                                          .max_grad_norm = c.clip,
                                          .accumulate_steps = c.accumulate,
                                          .strict = strict(c.strict),
