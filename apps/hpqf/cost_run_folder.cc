@@ -55,7 +55,7 @@ cost::Workload CostRun::workload() const {
   if (!audit)
     throw Error(fmt::format("the work of {}, which has no audit.json", folder), "a run that came to its end",
                 "let the run end or resume it, or name a model instead");
-  // The audit is that of the last process; a resumed run's metrics hold the steps of those before it too.
+  // Checkpoints of older versions held no audit: that of a resumed run then covers its last steps only.
   const auto& samples = log.samples_by_step;
   const size_t steps = std::min<size_t>(samples.size(), static_cast<size_t>(audit->steps));
   const double seen = std::accumulate(samples.end() - static_cast<std::ptrdiff_t>(steps), samples.end(), 0.0);

@@ -1,6 +1,7 @@
 #include "hpqf/cost/reference_models.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
