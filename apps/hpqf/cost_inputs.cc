@@ -151,10 +151,11 @@ cost::EnergyOptions energy_options(const CostConfig& c) { return {c.utilisation,
 
 std::string money_text(double amount, const std::string& currency) {
   const double size = std::abs(amount);
-  if (size >= 1e6) return fmt::format("{:.2f} M {}", amount / 1e6, currency);
-  if (size >= 1e4) return fmt::format("{:.1f} k {}", amount / 1e3, currency);
-  if (size >= 1 || size == 0) return fmt::format("{:.2f} {}", amount, currency);
-  return fmt::format("{:.3g} {}", amount, currency);
+  const std::string number = size >= 1e6              ? fmt::format("{:.2f} M", amount / 1e6)
+                             : size >= 1e4            ? fmt::format("{:.1f} k", amount / 1e3)
+                             : size >= 1 || size == 0 ? fmt::format("{:.2f}", amount)
+                                                      : fmt::format("{:.3g}", amount);
+  return currency.empty() ? number : number + " " + currency;
 }
 
 std::string hours_text(double hours) {
