@@ -76,6 +76,12 @@ size_t match_length(const DeviceFacts& device, const std::string& low) {
   return longest;
 }
 
+bool is_called(const DeviceFacts& device, const std::string& low) {
+  if (base::lower(device.id()) == low || base::lower(device.name()) == low) return true;
+  const std::vector<std::string> aliases = device.texts("identity.aliases");
+  return std::any_of(aliases.begin(), aliases.end(), [&](const std::string& a) { return base::lower(a) == low; });
+}
+
 }  // namespace
 
 Database::Database(Schema schema, std::vector<DeviceFacts> devices)
@@ -148,7 +154,7 @@ const DeviceFacts& Database::device(std::string_view name) const {
   const std::string low = base::lower(name);
   std::vector<const DeviceFacts*> fitting;
   for (const DeviceFacts& device : devices_) {
-    if (base::lower(device.id()) == low || base::lower(device.name()) == low) fitting.push_back(&device);
+    if (is_called(device, low)) fitting.push_back(&device);
   }
   if (fitting.empty()) fitting = longest_match(name);
   if (fitting.size() == 1) return *fitting.front();

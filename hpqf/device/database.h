@@ -30,7 +30,7 @@ class HPQF_API Database {
   const std::vector<DeviceFacts>& devices() const { return devices_; }  // by id
 
   const DeviceFacts* find(std::string_view id) const;  // by id alone; nullptr when there is none
-  // By id, market name, or what a driver calls the device. Upper and lower case are alike.
+  // By id, market name or alias, else by what a driver calls the device. Upper and lower case are alike.
   // Error with the nearest names, or with all that fit equally well.
   const DeviceFacts& device(std::string_view name) const;
   // The device that a driver's name means; nullptr when none fits or several fit equally well. A device fits when one

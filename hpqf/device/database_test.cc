@@ -198,7 +198,8 @@ Database named() {
   };
   return Database(
       Schema::parse(kFields, "fields.json"),
-      {device("h100-sxm", "NVIDIA H100 SXM", {"h100 80gb hbm3", "h100"}, {"pcie", "gh200"}, 0),
+      {static_cast<DeviceFacts>(Facts("mi300x").texts("identity.aliases", {"mi300x-oam", "MI300"})),
+       device("h100-sxm", "NVIDIA H100 SXM", {"h100 80gb hbm3", "h100"}, {"pcie", "gh200"}, 0),
        device("h100-pcie", "NVIDIA H100 PCIe", {"h100 pcie"}, {}, 0),
        device("l40", "NVIDIA L40", {"nvidia l40"}, {"l40s"}, 0), device("l40s", "NVIDIA L40S", {"nvidia l40s"}, {}, 0),
        device("a100-40", "NVIDIA A100 40GB", {"a100-sxm4"}, {}, 40),
@@ -210,6 +211,7 @@ TEST(Database, FindsByIdMarketNameAndDriverName) {
   EXPECT_EQ(database.device("l40s").id(), "l40s");
   EXPECT_EQ(database.device("L40S").id(), "l40s");
   EXPECT_EQ(database.device("nvidia l40").id(), "l40");
+  EXPECT_EQ(database.device("mi300").id(), "mi300x");
   EXPECT_EQ(database.device("NVIDIA H100 80GB HBM3").id(), "h100-sxm");
   EXPECT_EQ(database.device("NVIDIA H100 PCIe").id(), "h100-pcie");
   EXPECT_EQ(database.detected("NVIDIA L40S-48Q")->id(), "l40s");

@@ -97,6 +97,12 @@ Arithmetic arithmetic(Format format, const DeviceFacts& device) {
 
 bool is_fp8(Format format) { return format == Format::fp8_e4m3 || format == Format::fp8_e5m2; }
 
+// "2.13" of "2.13.1+cu130".
+std::string release(std::string_view version) {
+  const size_t first = version.find('.');
+  return std::string(first == std::string_view::npos ? version : version.substr(0, version.find('.', first + 1)));
+}
+
 // "" when the software can use the format, as far as versions and probes are known.
 std::string software_refusal(Format format, const DeviceFacts& device, const ResolveOptions& options) {
   auto too_old = [&](const char* library, const char* key) -> std::string {
@@ -106,6 +112,12 @@ std::string software_refusal(Format format, const DeviceFacts& device, const Res
     return fmt::format("{} {} is too old: {} needs {}", library, has->second, device.name(), *needs);
   };
   if (std::string old = too_old("torch", "software.min_torch"); !old.empty()) return old;
+  if (const auto last = device.text("software.max_torch"); last && options.libraries.count("torch")) {
+    const std::string& torch = options.libraries.at("torch");
+    // A last release of "2.7" holds for 2.7.1 too.
+    if (older(*last, release(torch)))
+      return fmt::format("torch {} carries no kernels for {} any more; {} was the last", torch, device.name(), *last);
+  }
   const bool cpu = device.text("identity.kind") == "cpu";
   if (is_fp8(format)) {
     for (const auto& [library, key] : {std::pair{"cublaslt", "support.library.cublaslt_fp8"},

@@ -108,6 +108,9 @@ TEST(Resolve, SoftwareThatIsTooOldIsRefused) {
   EXPECT_EQ(old.kind, Kind::refused);
   EXPECT_CONTAINS(old.reason, "cublaslt 12.7.9 is too old: h100 needs 12.8");
   EXPECT_EQ(resolved(Format::bf16, hopper, {.libraries = {{"torch", "2.0.1"}}}).kind, Kind::refused);
+  const DeviceFacts volta = ampere("v100").text("software.max_torch", "2.7");
+  EXPECT_EQ(resolved(Format::fp16, volta, {.libraries = {{"torch", "2.7.1+cu126"}}}).kind, Kind::native);
+  EXPECT_CONTAINS(resolved(Format::fp16, volta, {.libraries = {{"torch", "2.8.0"}}}).reason, "2.7 was the last");
   DeviceFacts unserved = ampere("x").flag("support.torch.int8", false);
   EXPECT_CONTAINS(resolved(Format::int8, unserved).reason, "torch has no int8 product");
 }

@@ -6,6 +6,7 @@ namespace hpqf::python {
 
 void bind_errors(pybind11::module_& m);
 void bind_formats(pybind11::module_& m);
+void bind_devices(pybind11::module_& m);
 void bind_plan(pybind11::module_& m);
 void bind_policies(pybind11::module_& m);
 void bind_observe(pybind11::module_& m);

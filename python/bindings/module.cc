@@ -4,6 +4,7 @@ PYBIND11_MODULE(_C, m) {
   m.attr("version") = HPQF_VERSION;
   hpqf::python::bind_errors(m);
   hpqf::python::bind_formats(m);
+  hpqf::python::bind_devices(m);
   hpqf::python::bind_plan(m);
   hpqf::python::bind_policies(m);
   hpqf::python::bind_observe(m);

@@ -27,12 +27,15 @@ _refuse_second_copy()
 from ._C import (   # noqa: E402
     AuditReport,
     AuditRow,
+    Device,
     FallbackRules,
     LayerPrecision,
     ModelFacts,
     PrecisionPlan,
     RangeRules,
     Rule,
+    device,
+    devices,
     formats,
     quantize_dequantize,
 )
@@ -44,6 +47,6 @@ from .precision import precision   # noqa: E402
 from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
-    "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
-    "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+    "AuditReport", "AuditRow", "Device", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
+    "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "audit", "device", "devices", "formats", "model_facts", "precision", "quantize_dequantize",
 ]
