@@ -14,9 +14,10 @@ struct RunLog {
   int64_t lines = 0;
   int64_t steps = 0;  // distinct optimizer steps
   int64_t skipped = 0;
-  int64_t epochs = 0;       // begun
-  double samples = 0;       // of distinct steps
-  double step_seconds = 0;  // inside steps
+  int64_t epochs = 0;        // begun
+  double epoch_samples = 0;  // of the first epoch, once the second has begun; else 0
+  double samples = 0;        // of distinct steps
+  double step_seconds = 0;   // inside steps
   // From one step's end to the next within a process: data loading and checkpoints are in it, the time between two
   // processes is not. Steps whose line has no such time count with the time inside the step.
   double wall_seconds = 0;
