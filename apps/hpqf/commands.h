@@ -13,6 +13,8 @@ using Action = std::function<int()>;  // returns the exit code
 
 void add_train(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_cost(CLI::App& app, Action& action);

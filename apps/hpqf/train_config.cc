@@ -1,6 +1,7 @@
 #include "apps/hpqf/train_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -8,6 +9,8 @@
 #include <thread>
 
 #include "hpqf/base/error.h"
+#include "hpqf/observe/export/exporters.h"
+#include "hpqf/observe/run/run_record.h"
 #include "models/data/dataset.h"
 #include "models/registry.h"
 
@@ -65,6 +68,19 @@ void add_options(CLI::App& command, TrainConfig& c) {
       ->group("Run");
   command.add_option("--checkpoint-every", c.checkpoint_every, "Steps between checkpoints; default: only at the end")
       ->group("Run");
+  command
+      .add_option("--eval-every", c.eval_every,
+                  "Steps between evaluations on the validation data; default: only at the end")
+      ->group("Run");
+  command
+      .add_option(
+          "--export", c.exports,
+          fmt::format("Also write for other tools, step by step: {}; separated by commas, NAME=PATH for another "
+                      "place than OUT/export",
+                      fmt::join(observe::exporter_names(), ", ")))
+      ->delimiter(',')
+      ->group("Run");
+  command.add_option("--prometheus", c.prometheus, "Serve /metrics on PORT (of 127.0.0.1) or HOST:PORT")->group("Run");
   command.add_option("--config", c.config, "Settings from a JSON, TOML or INI file; options on the command line win")
       ->group("Run");
   command.add_flag("--quiet", c.quiet, "Print only the result")->group("Run");
@@ -135,6 +151,7 @@ void check(const TrainConfig& c) {
   require(c.limit >= 0, "limit", c.limit, "1 or more; 0 means all");
   require(c.warmup >= 0, "warmup", c.warmup, "0 or more");
   require(c.checkpoint_every >= 0, "checkpoint-every", c.checkpoint_every, "1 or more; 0 means only at the end");
+  require(c.eval_every >= 0, "eval-every", c.eval_every, "1 or more; 0 means only at the end");
   require(c.threads >= 0 && c.threads <= 64 * cores, "threads", c.threads,
           "1 or more, at most 64 times the cores; 0 means as many as torch chooses");
   require(std::isfinite(c.lr) && c.lr > 0, "lr", c.lr, "a number greater than 0");
@@ -173,7 +190,12 @@ std::string to_json(const TrainConfig& c) {
   json["seed"] = c.seed;
   json["threads"] = c.threads;
   json["checkpoint-every"] = c.checkpoint_every;
+  if (c.eval_every > 0) json["eval-every"] = c.eval_every;
   return json.dump(1) + "\n";
+}
+
+std::vector<std::pair<std::string, std::string>> settings_text(const TrainConfig& config) {
+  return observe::settings_of(to_json(config));
 }
 
 }  // namespace hpqf::app

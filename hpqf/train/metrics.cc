@@ -77,10 +77,29 @@ std::string metrics_line(const StepResult& result, double wall_seconds) {
   line["seconds"] = result.seconds;
   line["wall_seconds"] = wall_seconds;
   line["samples_per_second"] = result.samples_per_second();
+  if (result.unix_seconds > 0) line["time"] = result.unix_seconds;
   if (result.grad_norm) put_number(line, "grad_norm", *result.grad_norm);
   line["plan_epoch"] = result.plan_epoch;
   if (!result.changes.empty()) line["changes"] = result.changes;
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+observe::StepRecord step_record(const StepResult& result) {
+  observe::StepRecord record;
+  record.step = result.step;
+  record.epoch = result.epoch;
+  record.loss = result.loss;
+  record.loss_scale = result.loss_scale;
+  record.skipped = !result.applied;
+  record.cause = result.cause;
+  record.lr = result.lr;
+  record.grad_norm = result.grad_norm;
+  record.samples_per_second = result.samples_per_second();
+  record.seconds = result.seconds;
+  if (result.unix_seconds > 0) record.unix_seconds = result.unix_seconds;
+  record.plan_epoch = result.plan_epoch;
+  record.changes = result.changes;
+  return record;
 }
 
 MetricsWriter::MetricsWriter(const std::string& path, int64_t after_step)

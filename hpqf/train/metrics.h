@@ -5,23 +5,20 @@
 
 #include "hpqf/base/export.h"
 #include "hpqf/base/file.h"
+#include "hpqf/observe/run/step_record.h"
 #include "hpqf/train/step.h"
 
 namespace hpqf::train {
 
-// What a step took beyond itself, on a steady clock: no change of the wall clock and no time between two processes is
-// in it.
-struct StepWall {
-  double wall_seconds = 0;      // since the end of the step before in this process: data loading and checkpoints too
-  double repeated_seconds = 0;  // first step after a resume: what the dropped lines of steps taken again had cost
-};
-
 // {"step","epoch","loss","loss_scale","skipped","cause","lr","samples","seconds","wall_seconds","samples_per_second",
-// "grad_norm","plan_epoch","changes"}; `cause` and `changes` only when there are any, `grad_norm` only when it was
-// computed. JSON has no NaN: a non-finite loss is null plus "loss_text":"nan".
-// `wall_seconds`: from the end of the step before in this process, by a steady clock. Data loading and checkpoints are
-// in it, the time between two processes and changes of the wall clock are not.
+// "time","grad_norm","plan_epoch","changes"}; `cause` and `changes` only when there are any, `grad_norm` only when it
+// was computed, `time` (Unix seconds) only when it is known. JSON has no NaN: a non-finite loss is null plus
+// "loss_text":"nan". `wall_seconds`: from the end of the step before in this process, by a steady clock. Data loading
+// and checkpoints are in it, the time between two processes and changes of the wall clock are not.
 HPQF_API std::string metrics_line(const StepResult& result, double wall_seconds);
+
+// The same as the value that exporters are fed with.
+HPQF_API observe::StepRecord step_record(const StepResult& result);
 
 // Appends whole lines with one write(2) each: a killed run leaves at most one torn line, at the end.
 class HPQF_API MetricsWriter {

@@ -55,6 +55,34 @@ TEST(Metrics, OneJsonObjectALine) {
   EXPECT_EQ(skipped["skipped"], true);
 }
 
+// What is read back is what exporters are fed with live, to the last bit.
+TEST(Metrics, ALineReadsBackAsTheRecord) {
+  StepResult r = step(3);
+  r.grad_norm = 1.0 / 3;
+  r.unix_seconds = 1700000000.25;
+  r.applied = false;
+  r.cause = "layer a";
+  r.changes = {"one", "two"};
+  for (const double loss : {0.1, std::numeric_limits<double>::infinity()}) {
+    r.loss = loss;
+    const observe::StepRecord want = step_record(r);
+    const auto got = observe::parse_step(metrics_line(r));
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->step, want.step);
+    EXPECT_EQ(got->epoch, want.epoch);
+    EXPECT_EQ(got->loss, want.loss);
+    EXPECT_EQ(got->loss_scale, want.loss_scale);
+    EXPECT_EQ(got->skipped, want.skipped);
+    EXPECT_EQ(got->cause, want.cause);
+    EXPECT_EQ(got->lr, want.lr);
+    EXPECT_EQ(got->grad_norm, want.grad_norm);
+    EXPECT_EQ(got->samples_per_second, want.samples_per_second);
+    EXPECT_EQ(got->seconds, want.seconds);
+    EXPECT_EQ(got->unix_seconds, want.unix_seconds);
+    EXPECT_EQ(got->changes, want.changes);
+  }
+}
+
 TEST(Metrics, OnDiskBeforeTheWriterEnds) {
   const Folder folder;
   MetricsWriter writer(folder / "m", 0);

@@ -133,6 +133,7 @@ void Run::begin_epoch(int64_t epoch) {
 
 void Run::after_step(StepResult result) {
   result.epoch = epoch_;
+  result.unix_seconds = base::unix_seconds();
   summary_.last_loss = result.loss;
   if (folder_) folder_->step(result);
   for (const std::string& change : result.changes)

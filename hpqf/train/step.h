@@ -37,6 +37,7 @@ struct StepResult {
   std::optional<double> grad_norm;  // 2-norm after unscaling, before clipping; unset when max_grad_norm is off
   int64_t samples = 0;
   double seconds = 0;                // wall time of the step, data loading not included
+  double unix_seconds = 0;           // wall clock at the end of the step; 0: nobody looked
   int64_t plan_epoch = 0;            // of the plan this step ran with
   std::vector<std::string> changes;  // what was decided at the end of the step: plan and loss scale, with reasons
   double samples_per_second() const { return seconds > 0 ? samples / seconds : 0; }
