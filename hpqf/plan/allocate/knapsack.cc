@@ -1,0 +1,75 @@
+#include "hpqf/plan/allocate/knapsack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hpqf/base/error.h"
+#include "hpqf/plan/allocate/improve.h"
+#include "hpqf/plan/allocate/table.h"
+
+namespace hpqf::plan {
+namespace allocate {
+
+Solution solve_table(const Problem& problem, const KnapsackOptions& options) {
+  Solution best = solve_greedy(problem);  // Error when nothing fits
+  const Items items = undominated(problem.groups, 0);
+  const Table table(items, problem.limits[0], options.max_cells);
+  const int64_t cell = table.cell_of(problem.limits[0]);
+  // Costs rounded down may overrun by a unit for each group: go down until the real costs fit.
+  const int64_t tried = table.exact() ? 1 : static_cast<int64_t>(items.size()) + 1;
+  double last = -1;
+  for (int64_t k = 0; k < tried && cell - k >= 0; ++k) {
+    if (k > 0 && table.loss(cell - k) == last) continue;  // the same picks
+    last = table.loss(cell - k);
+    Solution s = evaluate(problem, table.picks(cell - k));
+    if (!fits(problem, s)) continue;
+    if (!table.exact()) improve(problem, s);
+    if (s.loss < best.loss) best = std::move(s);
+    if (k > 0 && table.loss(cell - k) >= best.loss) break;  // further down only gets worse
+  }
+  best.bound = std::min(best.loss, table.loss(cell));
+  best.exact = table.exact();
+  best.method = fmt::format("{}: dynamic programming, {} cells of {} units", table.exact() ? "exact" : "bucketed",
+                            cell + 1, table.unit());
+  return best;
+}
+
+}  // namespace allocate
+
+Solution solve(const Problem& problem, const KnapsackOptions& options) {
+  check(problem);
+  if (problem.limits.size() == 1 && problem.edges.empty()) return allocate::solve_table(problem, options);
+  if (problem.limits.size() == 1)
+    if (const auto order = allocate::chain_order(problem)) return allocate::solve_chain(problem, *order, options);
+  return allocate::solve_lagrange(problem, options);
+}
+
+Front pareto_front(const Problem& problem, int most, const KnapsackOptions& options) {
+  check(problem);
+  if (most < 2) throw Error(fmt::format("a front of {} points", most), "2 or more", "ask for more points");
+  const Problem one{problem.groups, problem.limits, {}};
+  const allocate::Items items = allocate::undominated(problem.groups, 0);
+  const allocate::Table table(items, kNoLimit, options.max_cells);
+  std::vector<int64_t> corners;  // cells where the loss falls
+  for (int64_t j = 0; j < table.cells(); ++j)
+    if (j == 0 || table.loss(j) < table.loss(j - 1)) corners.push_back(j);
+  Front front{{}, static_cast<int64_t>(corners.size()), table.exact()};
+  std::set<int64_t> kept;
+  for (int k = 0; k < most; ++k) {
+    const int64_t wanted = (table.cells() - 1) * k / (most - 1);
+    kept.insert(*(std::upper_bound(corners.begin(), corners.end(), wanted) - 1));
+  }
+  for (int64_t cell : kept) {
+    Solution s = evaluate(one, table.picks(cell));
+    // Buckets can list a point beside a cheaper and better one: real costs decide.
+    while (!front.points.empty() && front.points.back().cost >= s.costs[0] && front.points.back().loss >= s.loss)
+      front.points.pop_back();
+    if (front.points.empty() || (s.costs[0] > front.points.back().cost && s.loss < front.points.back().loss))
+      front.points.push_back({s.costs[0], s.loss, std::move(s.picks)});
+  }
+  return front;
+}
+
+}  // namespace hpqf::plan
