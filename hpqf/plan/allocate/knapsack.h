@@ -47,9 +47,11 @@ struct Solution {
   double gap() const { return loss - bound; }
 };
 
-// One budget without edges, or with edges that form chains: exact. Dynamic programming over whole cost units, the unit
-// being the greatest common divisor of the costs; where that grid would exceed max_cells, costs are rounded *down* to
-// coarser buckets, which gives a bound, and solutions are checked with their real costs, so that no budget is broken.
+// One budget without edges: exact, by dynamic programming over states of real cost that the linear relaxation cannot
+// rule out; in the rare case that there are more than max_cells / 8 of them, over whole cost units, the unit being the
+// greatest common divisor of the costs. Edges that form chains: exact, over (choice, cost units). Where such a grid
+// would exceed max_cells, costs are rounded *down* to coarser buckets, which gives a bound, and solutions are checked
+// with their real costs, so that no budget is broken.
 // Other edges, or several budgets: Lagrange multipliers (on all budgets but the first; on all of them with edges), with
 // the duality gap. Never worse than solve_greedy. Error when no choice fits, saying the least possible.
 // Sources: Kellerer, Pferschy, Pisinger, "Knapsack Problems", 2004, chapter 11; Held and Karp 1971 for the multipliers.
@@ -66,11 +68,12 @@ struct FrontPoint {
 };
 struct Front {
   std::vector<FrontPoint> points;  // cheapest first; cost rises, loss falls
-  int64_t found = 0;               // how many there were before thinning
+  int64_t found = 0;               // how many there were before thinning; a bucketed table shows fewer than there are
   bool exact = false;
 };
-// What each further unit of the first budget buys, from the cheapest choice to the best, in the same single pass as
-// solve(). The other budgets and edges are ignored. At most `most` points, both ends kept, evenly spread in cost.
+// What each further unit of the first budget buys, from the cheapest choices to the best, read from one table; where
+// that table is bucketed, the points are solved one by one. The other budgets and edges are ignored. At most `most`
+// points, both ends kept, evenly spread in cost.
 HPQF_API Front pareto_front(const Problem& problem, int most, const KnapsackOptions& options = {});
 
 // Loss and costs of given picks.

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
+#include <optional>
 
 #include "hpqf/base/error.h"
-#include "hpqf/base/random.h"
+#include "hpqf/plan/allocate/table.h"
 
 namespace hpqf::plan {
 namespace {
@@ -92,7 +92,7 @@ TEST(Knapsack, NeverAboveGreedyNeverOverBudgetAndTheSameTwice) {
   int better = 0;
   for (int trial = 0; trial < 100; ++trial) {
     const Problem p = random_problem(dice, 40, 6, 1, 1 + trial);
-    for (int64_t cells : {int64_t{12'000'000}, int64_t{3000}}) {  // exact, and coarse buckets
+    for (int64_t cells : {int64_t{12'000'000}, int64_t{400}}) {  // exact, and coarse buckets
       const KnapsackOptions options{.max_cells = cells};
       const Solution s = solve(p, options), greedy = solve_greedy(p);
       EXPECT_LE(s.loss, greedy.loss) << trial;
@@ -111,7 +111,7 @@ TEST(Knapsack, BucketsBoundTheExactOptimum) {
   int bucketed = 0;
   for (int trial = 0; trial < 200; ++trial) {
     const Problem p = random_problem(dice, 6, 4, 1, 1);
-    const Solution s = solve(p, {.max_cells = 60});
+    const Solution s = solve(p, {.max_cells = 24});
     const double best = brute_force(p);
     bucketed += !s.exact;
     EXPECT_LE(s.bound, best + 1e-12) << trial;
@@ -220,6 +220,35 @@ TEST(Knapsack, TheFrontIsWhatEachBudgetBuys) {
   EXPECT_EQ(thin.points.front().cost, front.points.front().cost);
   EXPECT_EQ(thin.points.back().cost, front.points.back().cost);
   EXPECT_EQ(thin.found, front.found);
+}
+
+TEST(Knapsack, ABucketedFrontHasExactPoints) {
+  Dice dice{8};
+  const Problem p = random_problem(dice, 12, 5, 1);
+  const KnapsackOptions coarse{.max_cells = 12 * 30};  // 30 buckets
+  const Front front = pareto_front(p, 20, coarse);
+  ASSERT_GT(front.points.size(), 5u);
+  for (const FrontPoint& point : front.points) {
+    const Solution s = evaluate(p, point.picks);
+    EXPECT_EQ(s.costs[0], point.cost);
+    EXPECT_DOUBLE_EQ(s.loss, point.loss);
+    Problem at = p;
+    at.limits[0] = point.cost;
+    if (front.exact) EXPECT_NEAR(solve(at).loss, point.loss, 1e-12);
+  }
+}
+
+TEST(Knapsack, TheTableAndTheStatesAgree) {
+  Dice dice{9};
+  for (int trial = 0; trial < 100; ++trial) {
+    const Problem p = random_problem(dice, 30, 6, 1);
+    const allocate::Items items = allocate::undominated(p.groups, 0);
+    const allocate::Table table(items, p.limits[0], 12'000'000);
+    ASSERT_TRUE(table.exact());
+    const Solution s = evaluate(p, table.picks(table.cell_of(p.limits[0])));
+    EXPECT_TRUE(fits(p, s));
+    EXPECT_NEAR(s.loss, solve(p).loss, 1e-12) << trial;
+  }
 }
 
 TEST(Knapsack, SaysTheSmallestPossible) {

@@ -27,7 +27,8 @@ class Table {
   int64_t unit() const { return unit_; }           // cost of one cell
   int64_t cells() const { return capacity_ + 1; }  // cell j is the budget base + j * unit
   double loss(int64_t cell) const { return last_[static_cast<size_t>(cell)]; }
-  int64_t cell_of(int64_t budget) const;       // the last cell that `budget` pays for
+  int64_t cell_of(int64_t budget) const;  // the last cell that `budget` pays for
+  int64_t budget_of(int64_t cell) const { return base_ + cell * unit_; }
   std::vector<int> picks(int64_t cell) const;  // the caller's choices, in the order of the caller's groups
 
  private:
