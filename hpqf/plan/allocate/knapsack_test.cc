@@ -234,7 +234,9 @@ TEST(Knapsack, ABucketedFrontHasExactPoints) {
     EXPECT_DOUBLE_EQ(s.loss, point.loss);
     Problem at = p;
     at.limits[0] = point.cost;
-    if (front.exact) EXPECT_NEAR(solve(at).loss, point.loss, 1e-12);
+    if (front.exact) {
+      EXPECT_NEAR(solve(at).loss, point.loss, 1e-12);
+    }
   }
 }
 

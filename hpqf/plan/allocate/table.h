@@ -16,9 +16,9 @@ struct Item {
 using Items = std::vector<std::vector<Item>>;
 
 // The choices of finite loss that no other choice of their group beats in both loss and cost: cost rises, loss falls.
-Items undominated(const std::vector<Group>& groups, size_t budget);
+HPQF_API Items undominated(const std::vector<Group>& groups, size_t budget);
 
-class Table {
+class HPQF_API Table {
  public:
   // For budgets from the cheapest choices up to `limit`. Items as from undominated(); the cheapest must fit.
   Table(const Items& items, int64_t limit, int64_t max_cells);
