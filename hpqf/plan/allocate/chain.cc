@@ -8,7 +8,7 @@
 
 #include "hpqf/plan/allocate/improve.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -142,4 +142,4 @@ Solution solve_chain(const Problem& problem, const std::vector<size_t>& order, c
   return best;
 }
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

@@ -5,7 +5,7 @@
 
 #include "hpqf/plan/allocate/improve.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -132,4 +132,4 @@ std::optional<std::vector<size_t>> chain_order(const Problem& problem) {
   return order;
 }
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

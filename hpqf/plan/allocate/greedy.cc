@@ -20,12 +20,12 @@ struct Step {
   int to;
 };
 
-void add_steps(const std::vector<allocate::Item>& items, size_t group, std::vector<Step>& steps) {
-  std::vector<allocate::Item> hull;
-  auto rate = [](const allocate::Item& a, const allocate::Item& b) {
+void add_steps(const std::vector<knapsack::Item>& items, size_t group, std::vector<Step>& steps) {
+  std::vector<knapsack::Item> hull;
+  auto rate = [](const knapsack::Item& a, const knapsack::Item& b) {
     return (a.loss - b.loss) / static_cast<double>(b.cost - a.cost);
   };
-  for (const allocate::Item& item : items) {
+  for (const knapsack::Item& item : items) {
     while (hull.size() > 1 && rate(hull.back(), item) >= rate(hull[hull.size() - 2], hull.back())) hull.pop_back();
     hull.push_back(item);
   }
@@ -34,7 +34,7 @@ void add_steps(const std::vector<allocate::Item>& items, size_t group, std::vect
 }
 
 Solution greedy_one_budget(const Problem& problem, Solution s) {
-  const allocate::Items items = allocate::undominated(problem.groups, 0);
+  const knapsack::Items items = knapsack::undominated(problem.groups, 0);
   std::vector<Step> steps;
   for (size_t g = 0; g < items.size(); ++g) {
     s.picks[g] = items[g].front().index;
@@ -120,11 +120,11 @@ void check(const Problem& problem) {
 
 Solution solve_greedy(const Problem& problem) {
   check(problem);
-  Solution s = allocate::cheapest(problem);
+  Solution s = knapsack::cheapest(problem);
   if (problem.limits.size() == 1 && problem.edges.empty())
     s = greedy_one_budget(problem, std::move(s));
   else
-    allocate::improve(problem, s);
+    knapsack::improve(problem, s);
   s.method = "greedy";
   return s;
 }

@@ -8,7 +8,19 @@
 
 #include "hpqf/base/error.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan {
+
+std::vector<int64_t> least_costs(const Problem& problem) {
+  std::vector<int64_t> least;
+  for (size_t b = 0; b < problem.limits.size(); ++b) {
+    std::vector<double> only(problem.limits.size(), 0.0);
+    only[b] = 1;
+    least.push_back(evaluate(problem, knapsack::minimise_forest(problem, 0, only).picks).costs[b]);
+  }
+  return least;
+}
+
+namespace knapsack {
 namespace {
 
 constexpr int kRounds = 200;  // of weights that search for picks within several budgets
@@ -26,17 +38,12 @@ double excess(const Problem& problem, const Solution& s) {
   return sum;
 }
 
-int64_t least_of(const Problem& problem, size_t budget) {
-  std::vector<double> only(problem.limits.size(), 0.0);
-  only[budget] = 1;
-  return evaluate(problem, minimise_forest(problem, 0, only).picks).costs[budget];
-}
-
 [[noreturn]] void refuse(const Problem& problem) {
+  const std::vector<int64_t> costs = least_costs(problem);
   std::vector<std::string> least;
   for (size_t b = 0; b < problem.limits.size(); ++b)
     if (problem.limits[b] != kNoLimit)
-      least.push_back(fmt::format("{} for a budget of {}", least_of(problem, b), problem.limits[b]));
+      least.push_back(fmt::format("{} for a budget of {}", costs[b], problem.limits[b]));
   throw Error("an allocation within budgets that no choice of formats fits",
               fmt::format("the smallest possible is {} (units of the cost{})", fmt::join(least, ", "),
                           least.size() > 1 ? "; each alone, the others left out" : ""),
@@ -117,4 +124,5 @@ void improve(const Problem& problem, Solution& solution) {
   }
 }
 
-}  // namespace hpqf::plan::allocate
+}  // namespace knapsack
+}  // namespace hpqf::plan

@@ -5,7 +5,7 @@
 
 #include "hpqf/plan/allocate/knapsack.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 
 // Cheap picks within every budget. Error when one budget alone is below the least possible, saying that, or when no
 // picks within all of them were found.
@@ -33,4 +33,4 @@ Solution solve_lagrange(const Problem& problem, const KnapsackOptions& options);
 // One budget, no edges.
 Solution solve_table(const Problem& problem, const KnapsackOptions& options);
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

@@ -11,7 +11,7 @@
 #include "hpqf/plan/allocate/table.h"
 
 namespace hpqf::plan {
-namespace allocate {
+namespace knapsack {
 namespace {
 
 constexpr int64_t kCellsPerState = 8;  // bytes: a state's node takes 8, a cell of the table 1
@@ -56,22 +56,22 @@ Solution solve_table(const Problem& problem, const KnapsackOptions& options) {
   return best;
 }
 
-}  // namespace allocate
+}  // namespace knapsack
 
 Solution solve(const Problem& problem, const KnapsackOptions& options) {
   check(problem);
-  if (problem.limits.size() == 1 && problem.edges.empty()) return allocate::solve_table(problem, options);
+  if (problem.limits.size() == 1 && problem.edges.empty()) return knapsack::solve_table(problem, options);
   if (problem.limits.size() == 1)
-    if (const auto order = allocate::chain_order(problem)) return allocate::solve_chain(problem, *order, options);
-  return allocate::solve_lagrange(problem, options);
+    if (const auto order = knapsack::chain_order(problem)) return knapsack::solve_chain(problem, *order, options);
+  return knapsack::solve_lagrange(problem, options);
 }
 
 Front pareto_front(const Problem& problem, int most, const KnapsackOptions& options) {
   check(problem);
   if (most < 2) throw Error(fmt::format("a front of {} points", most), "2 or more", "ask for more points");
   const Problem one{problem.groups, problem.limits, {}};
-  const allocate::Items items = allocate::undominated(problem.groups, 0);
-  const allocate::Table table(items, kNoLimit, options.max_cells);
+  const knapsack::Items items = knapsack::undominated(problem.groups, 0);
+  const knapsack::Table table(items, kNoLimit, options.max_cells);
   std::vector<int64_t> corners;  // cells where the loss falls
   for (int64_t j = 0; j < table.cells(); ++j)
     if (j == 0 || table.loss(j) < table.loss(j - 1)) corners.push_back(j);
@@ -86,7 +86,7 @@ Front pareto_front(const Problem& problem, int most, const KnapsackOptions& opti
     if (table.exact()) {
       s = evaluate(one, table.picks(cell));
     } else {  // buckets only say where to look
-      s = allocate::solve_table({problem.groups, {table.budget_of(cell)}, {}}, options);
+      s = knapsack::solve_table({problem.groups, {table.budget_of(cell)}, {}}, options);
       front.exact &= s.exact;
     }
     if (front.points.empty() || (s.costs[0] > front.points.back().cost && s.loss < front.points.back().loss))

@@ -80,6 +80,9 @@ HPQF_API Front pareto_front(const Problem& problem, int most, const KnapsackOpti
 HPQF_API Solution evaluate(const Problem& problem, std::vector<int> picks);
 HPQF_API bool fits(const Problem& problem, const Solution& solution);
 
+// The least that each budget alone allows (with edges that close cycles: an upper bound of it).
+HPQF_API std::vector<int64_t> least_costs(const Problem& problem);
+
 // Error unless sizes agree, costs are >= 0 and sums stay within int64_t, and each group has a choice of finite loss.
 HPQF_API void check(const Problem& problem);
 

@@ -103,7 +103,7 @@ TEST(Knapsack, NeverAboveGreedyNeverOverBudgetAndTheSameTwice) {
     }
     EXPECT_EQ(solve(p).method, solve(p).method);
   }
-  EXPECT_GT(better, 50) << "if greedy were always as good, nothing would be tested";
+  EXPECT_GT(better, 25) << "if greedy were always as good, nothing would be tested";
 }
 
 TEST(Knapsack, BucketsBoundTheExactOptimum) {
@@ -244,8 +244,8 @@ TEST(Knapsack, TheTableAndTheStatesAgree) {
   Dice dice{9};
   for (int trial = 0; trial < 100; ++trial) {
     const Problem p = random_problem(dice, 30, 6, 1);
-    const allocate::Items items = allocate::undominated(p.groups, 0);
-    const allocate::Table table(items, p.limits[0], 12'000'000);
+    const knapsack::Items items = knapsack::undominated(p.groups, 0);
+    const knapsack::Table table(items, p.limits[0], 12'000'000);
     ASSERT_TRUE(table.exact());
     const Solution s = evaluate(p, table.picks(table.cell_of(p.limits[0])));
     EXPECT_TRUE(fits(p, s));

@@ -7,7 +7,7 @@
 #include "hpqf/plan/allocate/improve.h"
 #include "hpqf/plan/allocate/table.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 namespace {
 
 // The minimum for given multipliers, and a lower bound of it.
@@ -83,4 +83,4 @@ Solution solve_lagrange(const Problem& problem, const KnapsackOptions& options) 
   return best;
 }
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

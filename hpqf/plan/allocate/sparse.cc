@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 namespace {
 
 struct State {
@@ -152,4 +152,4 @@ SparseResult solve_sparse(const Items& items, int64_t limit, double known, const
   return result;
 }
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

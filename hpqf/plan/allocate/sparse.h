@@ -4,7 +4,7 @@
 
 #include "hpqf/plan/allocate/table.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 
 // The linear relaxation (fractions of choices allowed): its multiplier, and the bound it gives.
 struct Relaxation {
@@ -26,4 +26,4 @@ struct SparseResult {
 SparseResult solve_sparse(const Items& items, int64_t limit, double known, const Relaxation& relaxation,
                           int64_t max_states);
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 namespace {
 
 constexpr int64_t kBlock = 1024;  // cells: the rows of losses and choices of a block stay in the L1 cache
@@ -120,4 +120,4 @@ std::vector<int> Table::picks(int64_t cell) const {
   return picks;
 }
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack

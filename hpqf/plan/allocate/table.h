@@ -5,7 +5,7 @@
 
 #include "hpqf/plan/allocate/knapsack.h"
 
-namespace hpqf::plan::allocate {
+namespace hpqf::plan::knapsack {
 
 // Losses and costs of one budget; `index` is the choice in the caller's group.
 struct Item {
@@ -41,4 +41,4 @@ class HPQF_API Table {
   bool exact_ = true;
 };
 
-}  // namespace hpqf::plan::allocate
+}  // namespace hpqf::plan::knapsack
