@@ -151,10 +151,9 @@ class Reaction {
     bool changed = false;
     for (Operand operand : what.operands) {
       const BlockFormat& now = format_of(precision, operand);
-      const auto next = rules_.ladder.find(formats::name(now.format));
-      if (next == rules_.ladder.end()) continue;  // the top
-      const std::string from = formats::to_string(now),
-                        to = formats::to_string(formats::default_block(formats::parse_format(next->second)));
+      const auto next = rung_above(rules_.ladder, now);
+      if (!next) continue;  // the top
+      const std::string from = formats::to_string(now), to = formats::to_string(*next);
       std::string reason = fmt::format("{} at step {}", trouble.text, step_);
       if (culprit != operand) reason += fmt::format(", in {}", name(culprit));
       decision_.changes.push_back({what.layer,
@@ -245,18 +244,7 @@ void check(const LadderRules& rules) {
   require(rules.calm >= 1, "calm", static_cast<double>(rules.calm), "1 step or more");
   require(rules.calm_most >= rules.calm, "calm_most", static_cast<double>(rules.calm_most), "calm or more");
   require(rules.release > 0 && rules.release <= 1, "release", rules.release, "above 0 and up to 1");
-  for (const auto& [from, to] : rules.ladder) {
-    const std::string start = formats::name(formats::parse_format(from));
-    if (start != from)
-      throw Error(fmt::format("fallback ladder from \"{}\"", from), fmt::format("\"{}\"", start), "write the name so");
-    std::string now = from;
-    for (size_t length = 0; rules.ladder.contains(now); ++length) {
-      if (length > rules.ladder.size())
-        throw Error(fmt::format("a fallback ladder that comes back to {}", now), "each format to a better one",
-                    "remove the circle");
-      now = formats::name(formats::parse_format(rules.ladder.at(now)));
-    }
-  }
+  check(rules.ladder);
 }
 
 LadderDecision react(const PrecisionPlan& plan, const LadderState& state, int64_t step,

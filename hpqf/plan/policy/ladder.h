@@ -11,6 +11,7 @@
 
 #include "hpqf/base/export.h"
 #include "hpqf/plan/policy/change.h"
+#include "hpqf/plan/policy/rungs.h"
 
 namespace hpqf::plan {
 
@@ -54,9 +55,7 @@ struct LadderRules {
   double release = 0.5;           // calm: shares and drift below this part of the soft limits, noise too
   int64_t calm_most = 1'000'000;  // `calm` doubles with each relapse, up to here
   // Where each format goes. Block scales become the default ones of the new format.
-  std::map<std::string, std::string> ladder = {
-      {"int4", "int8"},     {"int7", "int8"},     {"int8", "int12"}, {"int12", "bf16"}, {"int16", "fp32"},
-      {"fp8_e4m3", "bf16"}, {"fp8_e5m2", "bf16"}, {"fp16", "fp32"},  {"bf16", "fp32"},  {"tf32", "fp32"}};
+  Rungs ladder = default_rungs();
 };
 
 // The one number that users set: a share of clipped or flushed elements beyond which a layer falls back.
