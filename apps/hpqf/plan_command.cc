@@ -76,7 +76,7 @@ void add_plan(CLI::App& app, Action& action) {
 
   command = plan->add_subcommand("check", "Whether every pattern of a plan names a layer of a model");
   command->add_option("FILE", files->file, "Plan file or run folder")->required();
-  command->add_option("--model", files->model, "resnet20, gpt-mini or lstm-lm")->required();
+  command->add_option("--model", files->model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")->required();
   command->footer("Example:\n  hpqf plan check mine.json --model resnet20");
   command->callback([&action, files] { action = [files] { return check(*files); }; });
 }

@@ -24,7 +24,7 @@ bool at_least(double least, double value) { return std::isfinite(value) && value
 }  // namespace
 
 void add_options(CLI::App& command, TrainConfig& c) {
-  command.add_option("--model", c.model, "resnet20, gpt-mini or lstm-lm")->group("What to train");
+  command.add_option("--model", c.model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")->group("What to train");
   command.add_option("--data", c.data, models::kDatasets)->group("What to train");
   command.add_option("--limit", c.limit, "Use only the first N training samples")->group("What to train");
 
@@ -36,6 +36,10 @@ void add_options(CLI::App& command, TrainConfig& c) {
   command.add_option("--plan", c.plan, "A plan file instead of --precision and --sensitive")->group("Precision");
   command
       .add_option("--loss-scale", c.loss_scale, "A number, dynamic, or off; default: dynamic when the plan needs it")
+      ->group("Precision");
+  command
+      .add_flag("--range-compensation", c.range_compensation,
+                "Let fp16, and fp8 without scale, follow the largest values of each layer with a power of two")
       ->group("Precision");
   command
       .add_flag("--strict{formats}", c.strict,
@@ -71,7 +75,7 @@ Settings model_defaults(const std::string& model) {
     const char* model;
     Settings settings;
   };
-  // ResNet-20: He et al. (2015), section 4.2. The other two: the usual of their kind, enough for a falling loss.
+  // ResNet-20: He et al. (2015), section 4.2. The others: the usual of their kind, enough for a falling loss.
   static const Row rows[] = {
       {"resnet20",
        {{"data", {"fashion-mnist"}},
@@ -81,6 +85,23 @@ Settings model_defaults(const std::string& model) {
         {"weight-decay", {"0.0001"}},
         {"batch-size", {"128"}},
         {"epochs", {"10"}}}},
+      {"vit-tiny",
+       {{"data", {"fashion-mnist"}},
+        {"optimizer", {"adamw"}},
+        {"lr", {"0.001"}},
+        {"weight-decay", {"0.05"}},
+        {"clip", {"1"}},
+        {"batch-size", {"128"}},
+        {"epochs", {"10"}}}},
+      {"bert-mini",
+       {{"data", {"verses"}},
+        {"optimizer", {"adamw"}},
+        {"lr", {"0.0003"}},
+        {"weight-decay", {"0.01"}},
+        {"clip", {"1"}},
+        {"warmup", {"100"}},
+        {"batch-size", {"32"}},
+        {"epochs", {"3"}}}},
       {"gpt-mini",
        {{"data", {"text"}},
         {"optimizer", {"adamw"}},
@@ -135,6 +156,7 @@ std::string to_json(const TrainConfig& c) {
     json["plan"] = c.plan;
   }
   if (!c.loss_scale.empty()) json["loss-scale"] = c.loss_scale;
+  if (c.range_compensation) json["range-compensation"] = true;
   if (!c.strict.empty()) json["strict"] = c.strict;
   json["optimizer"] = c.optimizer;
   json["lr"] = c.lr;

@@ -22,7 +22,8 @@ struct TrainConfig {
   int64_t warmup = 0;
   int64_t batch_size = 0, accumulate = 1, epochs = 0, steps = 0, limit = 0;
   std::string loss_scale;  // a number, "dynamic", "off"; "": as the plan needs
-  std::string strict;      // "", "formats", "native"
+  bool range_compensation = false;
+  std::string strict;  // "", "formats", "native"
   uint64_t seed = 0;
   int threads = 0;  // 0: as many as torch chooses
   int64_t checkpoint_every = 0;

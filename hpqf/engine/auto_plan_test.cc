@@ -69,7 +69,9 @@ TEST_F(AutoPlan, StaysFp32UntilShapesWereSeenThenEveryLayerHasAMeasuredReason) {
   EXPECT_TRUE(runtime.plan().at("fc1").all_fp32());
   for (const char* layer : {"conv", "head", "lstm"}) {
     const auto p = runtime.plan().at(layer);
-    if (kernels::best_gemm_path()) EXPECT_NE(p.reason.find("int12: "), std::string::npos) << layer << ": " << p.reason;
+    if (kernels::best_gemm_path()) {
+      EXPECT_NE(p.reason.find("int12: "), std::string::npos) << layer << ": " << p.reason;
+    }
     EXPECT_NE(p.weight.format, layer == std::string("lstm") ? Format::tf32 : Format::int8)
         << layer << ": first and last layer keep 12 bits";
   }
@@ -83,7 +85,9 @@ TEST_F(AutoPlan, WhatWouldOnlyBeEmulatedIsNeverTimedNorChosen) {
   const Rate few =
       rate({"conv", {4, 16, 8, 8}, {16, 16, 3, 3}, {1, 1, 1, 1, 1, 1, 1}}, formats::default_block(Format::int8));
   EXPECT_EQ(few.ratio, 0);
-  if (kernels::best_gemm_path()) EXPECT_NE(few.refused.find("16 channels"), std::string::npos) << few.refused;
+  if (kernels::best_gemm_path()) {
+    EXPECT_NE(few.refused.find("16 channels"), std::string::npos) << few.refused;
+  }
   EXPECT_FALSE(rate({"linear", {16, 32}, {32, 32}}, formats::default_block(Format::int4)).refused.empty());
 }
 

@@ -1,4 +1,4 @@
-// Kernels of the linear family, attention and embedding.
+// Kernels of the linear family and attention.
 #include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
 #include <ATen/ops/addbmm_ops.h>
@@ -8,7 +8,6 @@
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/dot_ops.h>
-#include <ATen/ops/embedding_ops.h>
 #include <ATen/ops/linalg_vecdot_ops.h>
 #include <ATen/ops/linear_ops.h>
 #include <ATen/ops/matmul_ops.h>
@@ -230,32 +229,6 @@ Tensor run_vecdot(const Tensor& a, const Tensor& b, int64_t dim) {
                                       b, dim);
 }
 
-// Rows of the rounded table. The gradient is a sum of fp32 rows: nothing to round there.
-Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding, bool scale_by_freq,
-                     bool sparse) {
-  OwnKeyOff off;
-  Layer* layer = find_layer(weight, Use::lookup);
-  if (!layer) return embedding::call(weight, indices, padding, scale_by_freq, sparse);
-  AllAutocastOff all;
-  const std::string_view why = untouchable(weight, weight);
-  const BlockFormat planned = layer->precision().weight;
-  const BlockFormat format = why.empty() ? planned : BlockFormat{};
-  OpRecord r{.op = "embedding",
-             .requested_a = {},
-             .requested_b = planned,
-             .b = format,
-             .implementation = format.format == Format::fp32 ? "torch" : "emulated",
-             .reason = why,
-             .is_gemm = false};
-  check_strict(*layer, r, format.format == Format::fp32);
-  const uint64_t sequence = at::sequence_number::peek();
-  const int64_t start = now_ns();
-  Tensor y = embedding::call(round_weight(weight, format, -1, ref(layer)), indices, padding, scale_by_freq, sparse);
-  emit_forward(*layer, r, now_ns() - start);
-  if (y.requires_grad()) follow_backward(y, sequence, ref(layer), r, {}, -1, false, true);
-  return y;
-}
-
 }  // namespace
 
 void register_gemm_ops(torch::Library& aten) {
@@ -273,7 +246,6 @@ void register_gemm_ops(torch::Library& aten) {
   intercept<addr>(aten, run_addr);
   intercept<linalg_vecdot>(aten, run_vecdot);
   intercept<scaled_dot_product_attention>(aten, run_attention);
-  intercept<embedding>(aten, run_embedding);
 }
 
 }  // namespace hpqf::engine

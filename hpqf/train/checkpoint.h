@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hpqf/base/export.h"
+#include "hpqf/observe/audit.h"
 #include "hpqf/plan/fallback.h"
 #include "hpqf/plan/loss_scale.h"
 #include "hpqf/plan/plan.h"
@@ -30,10 +31,12 @@ struct Snapshot {
   LoaderState position;
   plan::LossScaleState loss_scale;
   plan::FallbackState fallback;
+  plan::RangeState ranges;
   PrecisionPlan plan;       // in force
   PrecisionPlan requested;  // what the user asked for; differs from `plan` after a fallback
   Schedule schedule;
   std::vector<double> base_lr;
+  observe::AuditReport audit;  // of the steps so far; empty in checkpoints written before it was kept
   at::Tensor generator;        // state of torch's default CPU generator (uint8)
   at::Tensor epoch_generator;  // ... when the epoch began, for loaders that draw their order from it; may be undefined
 };

@@ -93,7 +93,9 @@ void Run::resume(const std::string& path) {
   step_->counters = snapshot.counters;
   step_->fallback = snapshot.fallback;
   parts_.scaler.set_state(snapshot.loss_scale);
+  parts_.audit.restore(std::move(snapshot.audit));
   parts_.runtime.apply(snapshot.plan);
+  parts_.runtime.set_ranges(std::move(snapshot.ranges));
   if (parts_.loader.draws_from_torch() && snapshot.epoch_generator.defined())
     set_generator_state(snapshot.epoch_generator);
   parts_.loader.restore(snapshot.position);
@@ -150,10 +152,12 @@ void Run::checkpoint() {
   snapshot.position = parts_.loader.state();
   snapshot.loss_scale = parts_.scaler.state();
   snapshot.fallback = step_->fallback;
+  snapshot.ranges = parts_.runtime.ranges();
   snapshot.plan = parts_.runtime.plan();
   snapshot.requested = parts_.requested;
   snapshot.schedule = schedule_;
   snapshot.base_lr = base_lr_;
+  snapshot.audit = parts_.audit.report();
   snapshot.generator = generator_state();
   snapshot.epoch_generator = epoch_generator_;
   summary_.checkpoint = folder_->checkpoints().save(snapshot, *parts_.module, *parts_.train_options.optimizer);

@@ -110,6 +110,7 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   // Decide, at the step boundary.
   if (parts_.runtime) {
     result.changes = react(observations);
+    parts_.runtime->follow_ranges();
     if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty())
       result.changes.push_back(std::move(chosen));
   }

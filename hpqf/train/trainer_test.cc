@@ -1,5 +1,6 @@
 #include "hpqf/train/trainer.h"
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/optim/adamw.h>
@@ -80,6 +81,15 @@ TEST(Trainer, TakesHoldersPointersHandlesAndRanges) {
   train_once(d);
 }
 
+std::vector<std::string> audit_without_times(const std::string& run) {
+  const auto report = observe::AuditReport::from_json(base::read_file(run + "/audit.json"));
+  std::vector<std::string> lines{fmt::format("{} steps", report.steps)};
+  for (const observe::AuditRow& r : report.rows)
+    lines.push_back(fmt::format("{} {} {} {} {} {} {} {}", r.layer, r.op, observe::name(r.pass), r.effective_a,
+                                r.effective_b, r.calls, r.flops, r.bytes));
+  return lines;
+}
+
 // Loss scale, plan, momentum, dropout, order of the data and counters: all of it decides the next 100 losses.
 TEST(Trainer, ResumedRunIsBitEqual) {
   for (const char* precision : {"fp16", "int8"}) {
@@ -106,6 +116,7 @@ TEST(Trainer, ResumedRunIsBitEqual) {
       const at::Tensor resumed = run(folder / "cut", at + 100, true);
       EXPECT_TRUE(whole.equal(resumed)) << precision << " at " << at;
       EXPECT_EQ(metric_lines(folder / "whole/metrics.jsonl"), metric_lines(folder / "cut/metrics.jsonl"));
+      EXPECT_EQ(audit_without_times(folder / "whole"), audit_without_times(folder / "cut"));
     }
   }
 }

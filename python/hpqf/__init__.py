@@ -31,6 +31,7 @@ from ._C import (   # noqa: E402
     LayerPrecision,
     ModelFacts,
     PrecisionPlan,
+    RangeRules,
     Rule,
     formats,
     quantize_dequantize,
@@ -44,5 +45,5 @@ from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
     "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
-    "PrecisionPlan", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+    "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
 ]
