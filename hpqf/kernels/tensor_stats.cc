@@ -127,6 +127,7 @@ QuantisationError& QuantisationError::operator+=(const QuantisationError& other)
   signal += other.signal;
   noise += other.noise;
   count += other.count;
+  nonzero += other.nonzero;
   flushed += other.flushed;
   lost += other.lost;
   return *this;
@@ -152,6 +153,7 @@ QuantisationError quantisation_error(const float* x, const float* rounded, int64
         const double value = x[i], d = value - static_cast<double>(rounded[i]);
         e.signal += value * value;
         e.noise += d * d;
+        e.nonzero += x[i] != 0;
         e.flushed += x[i] != 0 && rounded[i] == 0;
       }
       e.count = end - p * kPiece;

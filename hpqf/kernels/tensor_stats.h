@@ -45,8 +45,8 @@ HPQF_API TensorStats tensor_stats(const float* x, int64_t n, const StatsRange& r
 // What rounding did to a tensor, from the values before and after. Positions where either is not finite are counted in
 // `lost` and enter no sum.
 struct QuantisationError {
-  double signal = 0, noise = 0;  // sums of x^2 and of (x - rounded)^2
-  int64_t count = 0, flushed = 0, lost = 0;
+  double signal = 0, noise = 0;                           // sums of x^2 and of (x - rounded)^2
+  int64_t count = 0, nonzero = 0, flushed = 0, lost = 0;  // flushed: not zero before, zero after
   QuantisationError& operator+=(const QuantisationError& other);
   // 10 log10(signal / noise), in dB; +infinity when nothing changed, NaN without signal.
   HPQF_API double sqnr_db() const;
