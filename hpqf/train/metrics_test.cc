@@ -66,7 +66,7 @@ TEST(Metrics, ALineReadsBackAsTheRecord) {
   for (const double loss : {0.1, std::numeric_limits<double>::infinity()}) {
     r.loss = loss;
     const observe::StepRecord want = step_record(r);
-    const auto got = observe::parse_step(metrics_line(r));
+    const auto got = observe::parse_step(metrics_line(r, 0.75));
     ASSERT_TRUE(got);
     EXPECT_EQ(got->step, want.step);
     EXPECT_EQ(got->epoch, want.epoch);

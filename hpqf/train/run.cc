@@ -19,6 +19,7 @@ Run::Run(RunParts parts) : parts_(std::move(parts)) {
   schedule_ = resolved_schedule();
   lr_factor(schedule_, schedule_.warmup_steps);  // an impossible schedule is an Error now, not after the warm-up
   if (!options.out_dir.empty()) folder_.emplace(options.out_dir, options.keep_checkpoints, options.resume);
+  start_monitors();
   step_.emplace(StepParts{.forward = parts_.forward,
                           .loss = parts_.loss,
                           .parameters = parts_.description.parameters,
@@ -26,6 +27,7 @@ Run::Run(RunParts parts) : parts_(std::move(parts)) {
                           .scaler = &parts_.scaler,
                           .runtime = &parts_.runtime,
                           .audit = &parts_.audit,
+                          .monitor = gradients_ ? &*gradients_ : nullptr,
                           .fallback = parts_.options.fallback,
                           .schedule = schedule_,
                           .base_lr = base_lr_,
@@ -70,6 +72,8 @@ void Run::start() {
     begin_epoch(0);
   }
   if (!folder_) return;
+  if (gradients_) gradients_->resume_after(summary_.resumed_from);
+  if (monitor_) monitor_->resume_after(summary_.resumed_from);
   folder_->start_metrics(summary_.resumed_from);
   folder_->write_plan(parts_.runtime.plan(), parts_.description.facts);
 }
@@ -141,9 +145,51 @@ void Run::after_step(StepResult result) {
   if (folder_ && parts_.runtime.plan().epoch() != result.plan_epoch) {
     folder_->write_plan(parts_.runtime.plan(), parts_.description.facts);
   }
+  observe(result);
   const int64_t every = parts_.train_options.checkpoint_every;
   if (folder_ && every > 0 && result.step % every == 0) checkpoint();
   if (parts_.train_options.on_step) parts_.train_options.on_step(result);
+}
+
+void Run::start_monitors() {
+  const TrainOptions& options = parts_.train_options;
+  const auto in_folder = [&](const char* name) { return options.out_dir.empty() ? "" : options.out_dir + "/" + name; };
+  if (options.monitor_gradients > 0)
+    gradients_.emplace(
+        GradientMonitorOptions{.every = options.monitor_gradients, .path = in_folder("gradients.jsonl")});
+  if (!options.monitor) return;
+  observe::MonitorOptions monitor = *options.monitor;
+  if (monitor.path.empty()) monitor.path = in_folder("monitor.jsonl");
+  monitor_.emplace(std::move(monitor));
+}
+
+void Run::observe(const StepResult& result) {
+  const bool looked = gradients_ && gradients_->due(result.step);
+  if (looked) {
+    for (const observe::Finding& finding : gradients_->findings())
+      summary_.notes.push_back(fmt::format("step {}: {}: {}", result.step, name(finding.trouble), finding.text));
+    for (std::string& note : gradients_->take_notes()) summary_.notes.push_back(std::move(note));
+  }
+  if (!monitor_) return;
+  std::optional<observe::AuditReport> audit;
+  if (monitor_->due(result.step)) audit = parts_.audit.report();
+  observe::StepFacts facts{.step = result.step,
+                           .epoch = result.epoch,
+                           .samples = result.samples,
+                           .loss = result.loss,
+                           .seconds = result.seconds,
+                           .applied = result.applied,
+                           .loss_scale = result.loss_scale,
+                           .grad_norm = result.grad_norm};
+  const observe::MonitorVerdict verdict =
+      looked ? monitor_->observe(facts, audit ? &*audit : nullptr, gradients_->latest(), gradients_->findings())
+             : monitor_->observe(facts, audit ? &*audit : nullptr);
+  for (const observe::Alert& alert : verdict.alerts) {
+    if (alert.action != observe::AlertAction::log)
+      summary_.notes.push_back(fmt::format("step {}: alert {}", result.step, alert.text));
+    if (parts_.train_options.on_alert) parts_.train_options.on_alert(alert);
+  }
+  if (verdict.stop) parts_.stop = true;
 }
 
 void Run::checkpoint() {

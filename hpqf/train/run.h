@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hpqf/train/gradient_monitor.h"
 #include "hpqf/train/run_folder.h"
 #include "hpqf/train/trainer.h"
 
@@ -38,11 +39,15 @@ class Run {
   std::vector<Batch> next_batches();  // of one optimizer step; empty at the end of an epoch
   void begin_epoch(int64_t epoch);
   void after_step(StepResult result);
+  void start_monitors();
+  void observe(const StepResult& result);
   void checkpoint();
   Schedule resolved_schedule() const;
 
   RunParts parts_;
   std::optional<RunFolder> folder_;
+  std::optional<GradientMonitor> gradients_;
+  std::optional<observe::Monitor> monitor_;
   std::optional<TrainStep> step_;
   std::vector<double> base_lr_;
   Schedule schedule_;

@@ -23,6 +23,8 @@ class Optimizer;
 
 namespace hpqf::train {
 
+class GradientMonitor;
+
 using Forward = std::function<at::Tensor(const at::Tensor& data)>;
 using LossFn = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
@@ -49,7 +51,7 @@ struct StepCounters {
   bool operator==(const StepCounters&) const = default;
 };
 
-// What a step works with. All pointers must outlive the step; none may be null but `runtime` and `audit`.
+// What a step works with. All pointers must outlive the step; none may be null but `runtime`, `audit` and `monitor`.
 struct StepParts {
   Forward forward;
   LossFn loss;
@@ -58,6 +60,7 @@ struct StepParts {
   LossScaler* scaler = nullptr;
   engine::Runtime* runtime = nullptr;  // null: torch as it is
   observe::Audit* audit = nullptr;     // must be (behind) the sink of `runtime`
+  GradientMonitor* monitor = nullptr;  // null: nobody looks at the gradients
   plan::FallbackRules fallback;
   Schedule schedule;
   std::vector<double> base_lr;  // per parameter group
@@ -78,6 +81,7 @@ class HPQF_API TrainStep {
 
  private:
   void zero_gradients();
+  void look_at_gradients(int64_t step);
   std::pair<double, int64_t> forward_backward(std::span<const Batch> micro_batches);  // mean loss, samples
   std::vector<std::string> react(const plan::Observations& observations);
   StepParts parts_;

@@ -7,6 +7,7 @@
 #include "hpqf/engine/describe.h"
 #include "hpqf/engine/runtime.h"
 #include "hpqf/observe/audit.h"
+#include "hpqf/observe/profile/profiler.h"
 #include "parameter_watch.h"
 
 namespace py = pybind11;
@@ -55,13 +56,13 @@ void bind_engine(py::module_& m) {
 
   py::class_<Runtime>(m, "Runtime")
       .def(py::init([](plan::ModelFacts facts, std::vector<LayerParameter> parameters, PrecisionPlan plan,
-                       const py::object& strict, std::shared_ptr<observe::Audit> audit, std::string force,
+                       const py::object& strict, std::shared_ptr<observe::EventSink> events, std::string force,
                        const plan::RangeRules& range) {
-             RuntimeOptions options{parse_strict(strict), std::move(audit), range, std::move(force)};
+             RuntimeOptions options{parse_strict(strict), std::move(events), range, std::move(force)};
              return std::make_unique<Runtime>(engine::ModelDescription{std::move(facts), std::move(parameters)},
                                               std::move(plan), std::move(options));
            }),
-           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "audit"_a, "force_implementation"_a = "",
+           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "events"_a, "force_implementation"_a = "",
            "range"_a = plan::RangeRules{})
       .def_property_readonly("plan", &Runtime::plan)
       .def_property_readonly("facts", &Runtime::facts)
@@ -93,7 +94,13 @@ void bind_engine(py::module_& m) {
       .def(py::init<>())
       .def(
           "finish", [](engine::OpCensus& census, observe::Audit& audit) { audit.add_uncounted(census.finish()); },
-          "audit"_a);
+          "audit"_a)
+      .def(
+          "finish",
+          [](engine::OpCensus& census, observe::Profiler& profiler, double seconds) {
+            profiler.add_uncounted(census.finish(), seconds);
+          },
+          "profiler"_a, "seconds"_a);
 
   py::class_<ParameterWatch>(m, "ParameterWatch")
       .def(py::init<std::vector<ParameterWatch::Slot>>(), "slots"_a)
