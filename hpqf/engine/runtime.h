@@ -19,6 +19,8 @@ class Module;
 
 namespace hpqf::engine {
 
+class Probe;
+
 struct LayerParameter {
   std::string layer;  // qualified module name
   std::string name;   // parameter name inside the module
@@ -57,6 +59,8 @@ class HPQF_API Runtime {
   Layer* layer(std::string_view name);                  // Error with the nearest names
   // What the layers computed since the last call, while the plan was unsettled (auto_plan.h).
   std::map<std::string, ProblemShape> take_shapes();
+  // While set, ops run in fp32 whatever the plan says, and the probe sees them (probe.h). null ends it.
+  void set_probe(Probe* probe);
 
  private:
   struct Impl;

@@ -11,6 +11,7 @@ void bind_policies(pybind11::module_& m);
 void bind_observe(pybind11::module_& m);
 void bind_engine(pybind11::module_& m);
 void bind_rounding(pybind11::module_& m);
+void bind_sensitivity(pybind11::module_& m);
 void bind_train(pybind11::module_& m);
 
 }  // namespace hpqf::python

@@ -32,6 +32,7 @@ from ._C import (   # noqa: E402
     ModelFacts,
     PrecisionPlan,
     Rule,
+    Sensitivity,
     formats,
     quantize_dequantize,
 )
@@ -40,9 +41,11 @@ from .attach import audit   # noqa: E402
 from .describe import model_facts   # noqa: E402
 from .loss_scaler import LossScaler, StepStatus   # noqa: E402
 from .precision import precision   # noqa: E402
+from .sensitivity import DynamicPrecisionAllocator, SensitivityReport, profile   # noqa: E402
 from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
-    "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
-    "PrecisionPlan", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+    "AuditReport", "AuditRow", "DynamicPrecisionAllocator", "Error", "FallbackRules", "LayerPrecision", "LossScaler",
+    "MixedPrecisionTrainer", "ModelFacts", "PrecisionPlan", "Rule", "Sensitivity", "SensitivityReport", "StepStatus", "audit",
+    "formats", "model_facts", "precision", "profile", "quantize_dequantize",
 ]
