@@ -14,6 +14,7 @@ void bind_profile(pybind11::module_& m);  // after bind_observe
 void bind_monitor(pybind11::module_& m);  // after bind_engine and bind_profile
 void bind_engine(pybind11::module_& m);
 void bind_rounding(pybind11::module_& m);
+void bind_sensitivity(pybind11::module_& m);
 void bind_train(pybind11::module_& m);
 
 }  // namespace hpqf::python

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_C, m) {
   hpqf::python::bind_observe(m);
   hpqf::python::bind_engine(m);
   hpqf::python::bind_rounding(m);
+  hpqf::python::bind_sensitivity(m);
   hpqf::python::bind_train(m);
   hpqf::python::bind_profile(m);
   hpqf::python::bind_monitor(m);

@@ -36,6 +36,7 @@ from ._C import (   # noqa: E402
     Rule,
     device,
     devices,
+    Sensitivity,
     formats,
     quantize_dequantize,
 )
@@ -44,10 +45,11 @@ from .attach import audit   # noqa: E402
 from .describe import model_facts   # noqa: E402
 from .loss_scaler import LossScaler, StepStatus   # noqa: E402
 from .precision import precision   # noqa: E402
+from .sensitivity import DynamicPrecisionAllocator, SensitivityReport, profile   # noqa: E402
 from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
-    "AuditReport", "AuditRow", "Device", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer",
-    "ModelFacts", "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "audit", "device", "devices", "formats", "model_facts",
-    "precision", "quantize_dequantize",
+    "AuditReport", "AuditRow", "Device", "DynamicPrecisionAllocator", "Error", "FallbackRules", "LayerPrecision", "LossScaler",
+    "MixedPrecisionTrainer", "ModelFacts", "PrecisionPlan", "RangeRules", "Rule", "Sensitivity", "SensitivityReport", "StepStatus",
+    "audit", "device", "devices", "formats", "model_facts", "precision", "profile", "quantize_dequantize",
 ]
