@@ -115,8 +115,10 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   if (parts_.runtime) {
     result.changes = react(observations);
     parts_.runtime->follow_ranges();
-    if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty())
-      result.changes.push_back(std::move(chosen));
+    if (result.step >= parts_.settle_after) {
+      std::string chosen = engine::settle(*parts_.runtime, sensitivity ? &*sensitivity : nullptr);
+      if (!chosen.empty()) result.changes.push_back(std::move(chosen));
+    }
   }
   if (std::string reason = parts_.scaler->update(); !reason.empty()) result.changes.push_back(std::move(reason));
 

@@ -65,6 +65,7 @@ struct StepParts {
   Schedule schedule;
   std::vector<double> base_lr;  // per parameter group
   double max_grad_norm = 0;     // 0: no clipping
+  int64_t settle_after = 1;     // steps after which an "auto" plan may be settled
 };
 
 class HPQF_API TrainStep {
@@ -78,6 +79,7 @@ class HPQF_API TrainStep {
 
   StepCounters counters;  // checkpointed, like the fallback state
   plan::FallbackState fallback;
+  std::optional<plan::Sensitivity> sensitivity;  // what an "auto" plan is chosen by, beside speed; not checkpointed
 
  private:
   void zero_gradients();
