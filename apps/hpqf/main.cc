@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   add_explain(app, action);
   add_plan(app, action);
   add_bench(app, action);
+  add_profile(app, action);
   add_version(app, action);
   try {
     app.parse(argc, argv);
