@@ -28,6 +28,9 @@ struct TrainConfig {
   uint64_t seed = 0;
   int threads = 0;  // 0: as many as torch chooses
   int64_t checkpoint_every = 0, eval_every = 0;
+  int64_t monitor_gradients = 0, monitor = 0;  // steps between looks and rows; 0: none
+  std::string alerts, reference;               // files: alert rules, metrics.jsonl of another run
+  double price_per_hour = 0;                   // 0: unknown
 
   // Of this call only: not part of config.json.
   std::string out, config, prometheus;

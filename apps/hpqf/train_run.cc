@@ -120,6 +120,18 @@ int report_stop(const TrainConfig& c, const TrainSummary& summary) {
   return 128 + StopSignal::received();
 }
 
+std::optional<observe::MonitorOptions> monitor_options(const TrainConfig& c, int64_t samples_per_epoch) {
+  if (c.monitor == 0) return std::nullopt;
+  observe::MonitorOptions options;
+  options.every = c.monitor;
+  if (!c.alerts.empty()) options.rules = observe::alert_rules_from_json(base::read_file(c.alerts), c.alerts);
+  options.reference = c.reference;
+  if (c.price_per_hour > 0) options.cost.price_per_hour = c.price_per_hour;
+  options.cost.price_source = "--price-per-hour";
+  options.cost.samples_per_epoch = samples_per_epoch;
+  return options;
+}
+
 }  // namespace
 
 int run_training(const TrainConfig& c, bool plan_given) {
@@ -179,7 +191,10 @@ int run_training(const TrainConfig& c, bool plan_given) {
         .schedule = schedule,
         .out_dir = c.out,
         .checkpoint_every = c.checkpoint_every,
-        .resume = c.resume};
+        .resume = c.resume,
+        .monitor_gradients = c.monitor_gradients,
+        .monitor = monitor_options(c, training.batches() * c.batch_size)};
+    options.on_alert = [&](const observe::Alert& alert) { progress.note("alert " + alert.text); };
     options.on_step = [&](const StepResult& result) {
       if (!started && c.resume) write_config();  // not earlier: a resume that is refused changes nothing
       started = true;

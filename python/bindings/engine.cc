@@ -5,6 +5,7 @@
 #include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/engine/describe.h"
+#include "hpqf/engine/peaks.h"
 #include "hpqf/engine/runtime.h"
 #include "hpqf/observe/audit.h"
 #include "hpqf/observe/profile/profiler.h"
@@ -86,6 +87,8 @@ void bind_engine(py::module_& m) {
   m.def("push_layer", &push, "layer"_a, "Enters the layer on this thread; True when it is the outermost one.");
   m.def("pop_layer", &pop);
 
+  m.def("measure_peaks", &engine::measure_peaks, py::call_guard<py::gil_scoped_release>(),
+        "What large matrix products reach on this machine, by format, and the bandwidth of its memory.");
   m.def("computes_positions", &engine::computes_positions, "class_name"_a);
   m.def("requested_plan", &engine::requested_plan, "precision"_a, "sensitive"_a);
 
