@@ -11,6 +11,7 @@
 #include "hpqf/base/error.h"
 #include "hpqf/observe/export/exporters.h"
 #include "hpqf/observe/export/replay.h"
+#include "hpqf/observe/run/run_record.h"
 
 namespace hpqf::app {
 namespace {

@@ -16,7 +16,7 @@ HPQF_API std::string escaped(std::string_view text);
 // JSON text for a <script type="application/json">: without '<', which could end the element.
 HPQF_API std::string script_json(std::string_view json);
 
-std::string layer_name(std::string_view layer);  // escaped; "(model)" for "", breaks allowed after dots
+HPQF_API std::string layer_name(std::string_view layer);  // escaped; "(model)" for "", breaks allowed after dots
 
 // Where a number comes from: "measured", "modelled", "quoted".
 std::string badge(std::string_view basis);
@@ -34,7 +34,7 @@ std::string table(const std::vector<std::string>& titles, const std::vector<std:
 std::string hint(std::string_view html);
 
 std::string step_count(int64_t steps);  // "1 step", "12,345 steps"
-std::string grouped(int64_t value);     // "12,345"
-std::string number(double value);       // four digits, "nan", "inf"
+HPQF_API std::string grouped(int64_t value);     // "12,345"
+HPQF_API std::string number(double value);       // four digits, "nan", "inf"
 
 }  // namespace hpqf::observe::html
