@@ -12,5 +12,6 @@ void bind_observe(pybind11::module_& m);
 void bind_engine(pybind11::module_& m);
 void bind_rounding(pybind11::module_& m);
 void bind_train(pybind11::module_& m);
+void bind_allocate(pybind11::module_& m);
 
 }  // namespace hpqf::python

@@ -10,4 +10,5 @@ PYBIND11_MODULE(_C, m) {
   hpqf::python::bind_engine(m);
   hpqf::python::bind_rounding(m);
   hpqf::python::bind_train(m);
+  hpqf::python::bind_allocate(m);
 }

@@ -37,6 +37,7 @@ from ._C import (   # noqa: E402
     quantize_dequantize,
 )
 from ._C import version as __version__   # noqa: E402
+from .allocator import allocate   # noqa: E402
 from .attach import audit   # noqa: E402
 from .describe import model_facts   # noqa: E402
 from .loss_scaler import LossScaler, StepStatus   # noqa: E402
@@ -45,5 +46,5 @@ from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
     "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
-    "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+    "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "allocate", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
 ]
