@@ -16,5 +16,6 @@ void bind_engine(pybind11::module_& m);
 void bind_rounding(pybind11::module_& m);
 void bind_sensitivity(pybind11::module_& m);
 void bind_train(pybind11::module_& m);
+void bind_allocate(pybind11::module_& m);
 
 }  // namespace hpqf::python

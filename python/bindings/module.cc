@@ -14,4 +14,5 @@ PYBIND11_MODULE(_C, m) {
   hpqf::python::bind_train(m);
   hpqf::python::bind_profile(m);
   hpqf::python::bind_monitor(m);
+  hpqf::python::bind_allocate(m);
 }

@@ -49,6 +49,7 @@ from ._C import (   # noqa: E402
 )
 from ._C import version as __version__   # noqa: E402
 from . import integrations   # noqa: E402
+from .allocator import allocate   # noqa: E402
 from .attach import audit   # noqa: E402
 from .describe import model_facts   # noqa: E402
 from .gradient_monitor import GradientMonitor   # noqa: E402
@@ -63,6 +64,6 @@ __all__ = [
     "Alert", "AuditReport", "AuditRow", "DetectorOptions", "Device", "DynamicPrecisionAllocator", "Error", "FallbackRules",
     "GradientFinding", "GradientMonitor", "GradientObservation", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer",
     "ModelFacts", "Monitor", "PrecisionPlan", "ProfileReport", "Profiler", "RangeRules", "RateTable", "Rule", "Sensitivity",
-    "SensitivityReport", "StepStatus", "audit", "device", "devices", "formats", "integrations", "measure_peaks", "model_facts",
-    "precision", "profile", "quantize_dequantize",
+    "SensitivityReport", "StepStatus", "allocate", "audit", "device", "devices", "formats", "integrations", "measure_peaks",
+    "model_facts", "precision", "profile", "quantize_dequantize",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import torch
 
 from . import _C, batches
+from .allocator import AllocatorDecisions
 from .attach import Attachment, check_attachable
 from .describe import layer_parameters
 from .errors import Error
@@ -166,12 +167,14 @@ def _classes(target):
     return target if isinstance(target, torch.Tensor) else None
 
 
-class DynamicPrecisionAllocator:
-    """Measures the sensitivity of a model's layers, for plans that are made from it.
+class DynamicPrecisionAllocator(AllocatorDecisions):
+    """Measures the sensitivity of a model's layers, and makes plans from it.
 
         allocator = hpqf.DynamicPrecisionAllocator(model, loader)
         allocator.calculate_layer_sensitivity()
         print(allocator.sensitivity_map["conv1"]["weight"]["int4"])
+        formats = allocator.allocate_precision(threshold=0.1)       # {layer: 'FP16' | 'INT4'}
+        plan = allocator.allocate({"bits": 4.0}).plan               # the least predicted loss within a budget
 
     Arguments as for hpqf.profile().
     """
