@@ -236,6 +236,7 @@ def test_time_energy_and_money_multiply_out(cost):
     assert row["co2_kg"] == pytest.approx(0.4 * row["energy_kwh"])
     parts = row["step"]
     whole = parts["products"] + parts["other_ops"] + parts["casts"] + parts["optimizer"] + parts["launches"] + parts["communication_exposed"]
+    whole += parts["left_out"]["mid"]
     assert row["step_seconds"] == pytest.approx(whole)
     assert sum(row["flops_by_arithmetic"].values()) == pytest.approx(row["flops_per_step_and_device"])
 
@@ -313,6 +314,7 @@ def test_mistakes_are_refused_in_three_parts(hpqf):
     refused(hpqf(*fine, "--optimizer", "lion"), "adamw")
     refused(hpqf(*fine, "--price", 1, "--spot"), "--spot")
     refused(hpqf(*fine, "--overlap", 2), "overlap")
+    refused(hpqf(*fine, "--left-out", -1), "left-out")
     refused(hpqf(*fine, "--pue", 0.5), "PUE")
     refused(hpqf(*fine, "--rerun-risk", 2), "risk")
     refused(hpqf("cost", "--example", "gpt-200b"), "gpt-100b")

@@ -48,6 +48,11 @@ void add_training(CLI::App& command, CostConfig& c) {
       ->group(group);
   command.add_option("--link", c.link_gbs, "GB/s between devices, one way; default the device's own link")
       ->group(group);
+  command
+      .add_option(
+          "--left-out", c.left_out,
+          "What a roofline leaves out, as a share of its time in 16 bits; default 0.5, and 0 to 1 in the ranges")
+      ->group(group);
   command.add_option("--database", c.database, "Folder of device files; default the one that came with hpqf")
       ->group(group);
 }

@@ -23,6 +23,7 @@ struct CostConfig {
   double seq = 0, image_size = 0;
   bool unfused_attention = false, causal_exact = false;
   double overlap = 0, link_gbs = 0;
+  std::optional<double> left_out;
 
   double price = 0;
   std::string currency = "USD", prices;

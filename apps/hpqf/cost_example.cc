@@ -54,9 +54,10 @@ int cost_of_example(const CostConfig& config) {
         {{"device", t.device}, {"from", t.from}, {"to", t.to}, {"ratio", t.ratio}, {"reaches", t.reaches}});
   }
   json["verdict"] = example.verdict;
+  const std::vector<Format> used{Format::fp32, Format::tf32, Format::bf16, Format::fp8_e4m3};
   std::vector<cost::Assumption> assumed;
   for (const cost::DeviceRates& device : devices)
-    for (const cost::Assumption& a : cost::step_assumptions(device, {})) assumed.push_back(a);
+    for (const cost::Assumption& a : cost::step_assumptions(device, {}, used)) assumed.push_back(a);
   json["prices"] = offer_notes(offer);
   json["assumptions"] = to_json(assumed);
   publish(c,

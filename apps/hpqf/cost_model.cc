@@ -141,7 +141,10 @@ std::vector<cost::Assumption> assumptions(const std::vector<Block>& blocks, cons
   if (c.epochs > 0 && c.dataset == 0)
     add({{work.dataset.basis, fmt::format("{:.0f} samples an epoch: {}", work.dataset.value, work.dataset.source)}});
   for (const Block& block : blocks) {
-    add(cost::step_assumptions(block.device, training.step));
+    std::vector<Format> used;
+    for (const Row& row : block.rows)
+      for (const cost::FormatShare& share : row.estimate.step.formats) used.push_back(share.format);
+    add(cost::step_assumptions(block.device, training.step, used));
     add(cost::energy_assumptions(block.device.watts, training.energy));
   }
   add({{cost::Basis::assumed,
@@ -149,9 +152,9 @@ std::vector<cost::Assumption> assumptions(const std::vector<Block>& blocks, cons
                     "and {} of validation; a run is lost with probability {}",
                     c.conversion_hours, c.wage, c.currency, c.profiling_hours, c.validation_hours, c.rerun_risk)},
        {cost::Basis::assumed,
-        "times may be wrong by 10 % where rates were measured here, 15 % where others measured them, "
-        "25 % where they come from a sheet; the ranges of speed and break-even follow from that and "
-        "from the range of prices"},
+        "rates may be wrong by 10 % where they were measured here, 15 % where others measured them, 25 % where "
+        "they come from a sheet; the ranges of speed and break-even follow from that, from what is left out, and from "
+        "the range of prices"},
        {cost::Basis::assumed, "both precisions need the same number of steps"}});
   return list;
 }
@@ -170,7 +173,8 @@ Json row_json(const Row& row) {
               {"optimizer", e.step.optimizer},
               {"launches", e.step.launches},
               {"communication", e.step.communication},
-              {"communication_exposed", e.step.exposed}}},
+              {"communication_exposed", e.step.exposed},
+              {"left_out", to_json(e.step.left_out)}}},
             {"flops_per_step_and_device", e.step.flops},
             {"emulated_flops", e.step.emulated_flops},
             {"samples_per_second", e.samples_per_second},
@@ -229,6 +233,7 @@ int cost_of_model(const CostConfig& c) {
                    .devices = static_cast<int>(c.gpus),
                    .optimizer_states = cost::optimizer_states(c.optimizer),
                    .overlap = c.overlap};
+  if (c.left_out) training.step.left_out = {*c.left_out, *c.left_out, *c.left_out};
   training.energy = energy_options(c);
   const std::vector<Block> blocks = blocks_of(c, work, training);
 

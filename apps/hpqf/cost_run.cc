@@ -172,11 +172,14 @@ class RunReport {
     cost::StepOptions step{
         .batch = std::max(1.0, run_.log.samples / static_cast<double>(run_.log.steps) / static_cast<double>(c_.gpus)),
         .devices = static_cast<int>(c_.gpus)};
-    const double fp32 = cost::step_time(work, PrecisionPlan(), *rates_, step).total();
-    const double low = cost::step_time(work, run_.plan, *rates_, step).total();
+    if (c_.left_out) step.left_out = {*c_.left_out, *c_.left_out, *c_.left_out};
+    const cost::StepTime fp32 = cost::step_time(work, PrecisionPlan(), *rates_, step);
+    const cost::StepTime low = cost::step_time(work, run_.plan, *rates_, step);
+    std::vector<Format> used{Format::fp32};
+    for (const cost::FormatShare& share : low.formats) used.push_back(share.format);
     for (const cost::Assumption& a : work.assumptions) assumptions_.push_back(a);
-    for (const cost::Assumption& a : cost::step_assumptions(*rates_, step)) assumptions_.push_back(a);
-    ratio(fp32 / low, "modelled", fmt::format("speed of the plan against fp32 on {}", rates_->id));
+    for (const cost::Assumption& a : cost::step_assumptions(*rates_, step, used)) assumptions_.push_back(a);
+    ratio(fp32.total() / low.total(), "modelled", fmt::format("speed of the plan against fp32 on {}", rates_->id));
   }
 
   void ratio(double r, const char* basis, const std::string& what) {

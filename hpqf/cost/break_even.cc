@@ -13,7 +13,7 @@ namespace {
 void check(const Conversion& c) {
   const bool amounts = c.hours >= 0 && c.wage >= 0 && c.profiling_gpu_hours >= 0 && c.validation_gpu_hours >= 0;
   if (!amounts || !(c.rerun_risk >= 0 && c.rerun_risk <= 1))
-    throw Error(fmt::format("a conversion of {} hours at {}, {} and {} GPU-hours, risk {}", c.hours, c.wage,
+    throw Error(fmt::format("a conversion of {} hours at {}, {} and {} device-hours, risk {}", c.hours, c.wage,
                             c.profiling_gpu_hours, c.validation_gpu_hours, c.rerun_risk),
                 "numbers from 0, the risk from 0 to 1", "correct the cost of the conversion");
 }
@@ -56,10 +56,10 @@ BreakEven break_even(const Conversion& c, const Band& ratio, const Band& price) 
 
 std::string to_string(const BreakEven& b) {
   if (!b.best) return "never";
-  if (!b.mid) return fmt::format("never ({} GPU-hours at best)", short_number(*b.best));
+  if (!b.mid) return fmt::format("never ({} device-hours at best)", short_number(*b.best));
   const std::string worst = b.worst ? short_number(*b.worst) : "never";
-  if (b.worst && *b.worst == *b.best) return fmt::format("{} GPU-hours", short_number(*b.mid));
-  return fmt::format("{} GPU-hours ({} to {})", short_number(*b.mid), short_number(*b.best), worst);
+  if (b.worst && *b.worst == *b.best) return fmt::format("{} device-hours", short_number(*b.mid));
+  return fmt::format("{} device-hours ({} to {})", short_number(*b.mid), short_number(*b.best), worst);
 }
 
 Band ratio_band(double ratio, double error_a, double error_b) {

@@ -32,7 +32,7 @@ struct BreakEven {
   std::optional<double> best, mid, worst;
 };
 HPQF_API BreakEven break_even(const Conversion& conversion, const Band& ratio, const Band& price);
-HPQF_API std::string to_string(const BreakEven& result);  // "1.2 k GPU-hours (800 to 2.4 k)", "never (4 k at best)"
+HPQF_API std::string to_string(const BreakEven& result);  // "1.2 k device-hours (800 to 2.4 k)", "never (4 k at best)"
 
 // The ratio of two modelled times whose relative errors are e and f: r (1 - e) / (1 + f) to r (1 + e) / (1 - f) would
 // be independent extremes; errors of one model go the same way mostly, so half of their sum is taken.

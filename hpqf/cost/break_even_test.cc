@@ -37,9 +37,9 @@ TEST(BreakEven, BandIsOrdered) {
   EXPECT_DOUBLE_EQ(*b.best, 4000 / (5 * (1 - 1 / 2.5)));
   EXPECT_EQ(*b.mid, 2000);
   EXPECT_DOUBLE_EQ(*b.worst, 4000 / (2 * (1 - 1 / 1.6)));
-  EXPECT_EQ(to_string(b), "2 k GPU-hours (1.33 k to 5.33 k)");
-  EXPECT_EQ(to_string(break_even(c, Band{0.9, 1.25, 2}, Band{4, 4, 4})), "5 k GPU-hours (2 k to never)");
-  EXPECT_EQ(to_string(break_even(c, Band{0.8, 0.95, 1.25}, Band{4, 4, 4})), "never (5 k GPU-hours at best)");
+  EXPECT_EQ(to_string(b), "2 k device-hours (1.33 k to 5.33 k)");
+  EXPECT_EQ(to_string(break_even(c, Band{0.9, 1.25, 2}, Band{4, 4, 4})), "5 k device-hours (2 k to never)");
+  EXPECT_EQ(to_string(break_even(c, Band{0.8, 0.95, 1.25}, Band{4, 4, 4})), "never (5 k device-hours at best)");
 }
 
 TEST(BreakEven, RatioBandGrowsWithTheErrors) {

@@ -9,8 +9,16 @@
 namespace hpqf::cost {
 namespace {
 
-// Formats without a unit of their own compute in that of a near relative.
-Format unit_of(Format format) {
+void positive(const DeviceRates& device, const char* what, double value, double most = INFINITY) {
+  if (value > 0 && value <= most && std::isfinite(value)) return;
+  throw Error(fmt::format("device {}: {} {}", device.id, what, value),
+              std::isfinite(most) ? fmt::format("a number above 0, at most {}", most) : "a finite number above 0",
+              "correct the facts of the device");
+}
+
+}  // namespace
+
+Format arithmetic_of(Format format) {
   switch (format) {
     case Format::fp8_e5m2:
       return Format::fp8_e4m3;
@@ -23,15 +31,6 @@ Format unit_of(Format format) {
   }
 }
 
-void positive(const DeviceRates& device, const char* what, double value, double most = INFINITY) {
-  if (value > 0 && value <= most && std::isfinite(value)) return;
-  throw Error(fmt::format("device {}: {} {}", device.id, what, value),
-              std::isfinite(most) ? fmt::format("a number above 0, at most {}", most) : "a finite number above 0",
-              "correct the facts of the device");
-}
-
-}  // namespace
-
 const FormatRate* DeviceRates::find(Format format) const {
   for (const FormatRate& rate : formats)
     if (rate.format == format) return &rate;
@@ -40,8 +39,8 @@ const FormatRate* DeviceRates::find(Format format) const {
 
 DeviceRates::Arithmetic DeviceRates::arithmetic(Format a, Format b) const {
   const FormatRate* fp32 = find(Format::fp32);
-  const FormatRate* of_a = find(unit_of(a));
-  const FormatRate* of_b = find(unit_of(b));
+  const FormatRate* of_a = find(arithmetic_of(a));
+  const FormatRate* of_b = find(arithmetic_of(b));
   const bool low = a != Format::fp32 && b != Format::fp32;
   if (!low) return {fp32, false};
   if (!of_a || !of_b) return {fp32, true};

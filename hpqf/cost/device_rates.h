@@ -17,6 +17,10 @@ struct FormatRate {
   double peak = 0;  // operations per second of the sheet; 0: unknown
 };
 
+// Formats without arithmetic of their own compute in that of a near relative: fp8_e5m2 as fp8_e4m3, int7 as int8, int12
+// as int16.
+HPQF_API Format arithmetic_of(Format format);
+
 struct HPQF_API DeviceRates {
   std::string id, name;
   std::vector<FormatRate> formats;
@@ -32,8 +36,7 @@ struct HPQF_API DeviceRates {
   const FormatRate* find(Format format) const;  // null: no arithmetic in this format
 
   // The arithmetic that a product of operands in `a` and `b` runs in: that of the wider operand. A format the device
-  // cannot compute in is emulated: rounded to, and computed in fp32. fp8_e5m2 runs where fp8_e4m3 does, int7 as int8
-  // and int12 as int16.
+  // cannot compute in is emulated: rounded to, and computed in fp32.
   struct Arithmetic {
     const FormatRate* rate = nullptr;  // never null when the device knows fp32
     bool emulated = false;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -35,8 +36,16 @@ Estimate estimate(const Workload& work, const PrecisionPlan& plan, std::string p
 
 Change change(const Estimate& from, const Estimate& to, const Offer* offer, const Conversion& conversion) {
   const double ratio = from.seconds / to.seconds;
+  // What no format shortens pulls a ratio towards 1: its high end is an end of the band, its low end the other.
+  const auto with = [&](double left_out_from, double left_out_to) {
+    return (from.step.roofline() + left_out_from) / (to.step.roofline() + left_out_to);
+  };
+  const double most = with(from.step.left_out.low, to.step.left_out.low);
+  const double least = with(from.step.left_out.high, to.step.left_out.high);
+  const double low = std::min({most, least, ratio}), high = std::max({most, least, ratio});
   Change c;
-  c.ratio = ratio_band(ratio, from.step.error, to.step.error);
+  c.ratio = {ratio_band(low, from.step.error, to.step.error).low, ratio,
+             ratio_band(high, from.step.error, to.step.error).high};
   c.saved = 1 - 1 / ratio;
   if (offer) {
     c.saved_money = from.money.mid - to.money.mid;

@@ -29,7 +29,7 @@ TEST(Estimate, MultipliesTheStepOut) {
 
 TEST(Estimate, ChangeComparesWithTheSameDevice) {
   const Offer offer = given_price(3, "EUR");
-  const Training training{.samples = 1e6, .step = {.batch = 1}};
+  const Training training{.samples = 1e6, .step = {.batch = 1, .left_out = {0, 0, 0}}};
   const Estimate fp32 = estimate(work(), PrecisionPlan(), "fp32", toy_device(), &offer, training);
   const Estimate bf16 = estimate(work(), PrecisionPlan::uniform("bf16"), "bf16", toy_device(), &offer, training);
   const Change c = change(fp32, bf16, &offer, {.hours = 10, .wage = 90});
@@ -40,6 +40,17 @@ TEST(Estimate, ChangeComparesWithTheSameDevice) {
   // What a break-even means: at that many hours of fp32, the saving is the cost of the change.
   EXPECT_NEAR(*c.break_even->mid * 3 * c.saved, 900, 1e-6);
   EXPECT_FALSE(change(fp32, bf16, nullptr, {}).break_even);
+}
+
+TEST(Estimate, WhatNoFormatShortensPullsRatiosTowardsOne) {
+  const Training training{.samples = 1e6, .step = {.batch = 1, .left_out = {0, 0.5, 1}}};
+  const Estimate fp32 = estimate(work(), PrecisionPlan(), "fp32", toy_device(), nullptr, training);
+  const Estimate bf16 = estimate(work(), PrecisionPlan::uniform("bf16"), "bf16", toy_device(), nullptr, training);
+  const Change c = change(fp32, bf16, nullptr, {});
+  const double a = fp32.step.roofline(), b = bf16.step.roofline();
+  EXPECT_DOUBLE_EQ(c.ratio.mid, (a + 0.5 * b) / (b + 0.5 * b));
+  EXPECT_DOUBLE_EQ(c.ratio.high, a / b * 1.15);
+  EXPECT_DOUBLE_EQ(c.ratio.low, (a + b) / (2 * b) * 0.85);
 }
 
 TEST(Estimate, NeedsSomethingToTrain) {

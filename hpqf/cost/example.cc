@@ -50,7 +50,9 @@ class Builder {
     add("parameters", parameters, "", Basis::assumed, "80 blocks of width 10240, vocabulary 50257, 2048 tokens");
     const double price = offer_.amount.mid;
     add("price of a device-hour", price, offer_.currency, offer_.basis,
-        offer_.basis == Basis::given ? "given" : fmt::format("median of {} offers", offer_.used.size()));
+        offer_.basis == Basis::given ? "given"
+        : offer_.used.size() == 1    ? "the only offer known"
+                                     : fmt::format("median of {} offers", offer_.used.size()));
     add("device-hours before", claim_.before / price, "h", Basis::modelled, "cost before / price");
     add("device-hours after", claim_.after / price, "h", Basis::modelled, "cost after / price");
     add("sequences a device and step", kBatch, "", Basis::assumed, "2048 tokens each; sharding of the model is free");
@@ -160,10 +162,10 @@ class Builder {
     const double bought = line("tokens for the cost before, in bf16");
     if (bought > 0)
       say.push_back(fmt::format(
-          "{:.1f} M buys at most {:.0f} x 10^9 tokens in bf16 at this price, {:.0f} % of what such a model is usually "
-          "trained on: a model that ran without waiting for communication; published runs of 175 to 1,000 billion "
-          "parameters reach 51 to 56 % of the bf16 peak (Megatron-LM, quoted).",
-          claim_.before / 1e6, bought, 100 * bought / needed));
+          "{:.1f} M buys {:.0f} x 10^9 tokens in bf16 at this price, {:.0f} % of what such a model is usually "
+          "trained on. The step model leaves {:.0f} % on top of a roofline for communication and the like; published "
+          "runs of 175 to 1,000 billion parameters reach 51 to 56 % of the bf16 peak (Megatron-LM on A100, quoted).",
+          claim_.before / 1e6, bought, 100 * bought / needed, 100 * StepOptions{}.left_out.mid));
     const double hours = line("as a person's work");
     say.push_back(fmt::format(
         "Break-even at {:.0f} device-hours means an effort of {:.0f} hours of work at this price and nothing for "

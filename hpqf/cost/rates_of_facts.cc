@@ -65,6 +65,7 @@ DeviceRates rates_of(const DeviceFacts& facts, const device::AchievableFactors& 
   d.id = facts.id();
   d.name = facts.name();
   for (const formats::FormatInfo& format : formats::all_formats()) {
+    if (arithmetic_of(format.format) != format.format) continue;
     if (format.format != Format::fp32 && device::resolve(format.format, facts, factors).kind == device::Kind::emulated)
       continue;
     if (const auto rate = device::expected_rate(format.format, facts, factors); rate && rate->tera > 0)

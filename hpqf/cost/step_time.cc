@@ -19,6 +19,17 @@ void check(const StepOptions& o) {
   if (!(o.overlap >= 0 && o.overlap <= 1))
     throw Error(fmt::format("overlap {}", o.overlap), "a share from 0 (nothing hidden) to 1 (the whole backward pass)",
                 "correct the overlap");
+  const Band& l = o.left_out;
+  if (!(l.low >= 0 && l.low <= l.mid && l.mid <= l.high && l.high <= 100))
+    throw Error(fmt::format("left-out shares {}, {}, {}", l.low, l.mid, l.high), "numbers from 0 to 100, in order",
+                "correct the share");
+}
+
+// The widest-used format of 16 bits the device computes in; fp32 without one.
+PrecisionPlan sixteen_bits(const DeviceRates& device) {
+  for (const Format format : {Format::bf16, Format::fp16})
+    if (device.find(format)) return PrecisionPlan::uniform(formats::name(format));
+  return {};
 }
 
 class StepModel {
@@ -140,13 +151,10 @@ double StepTime::utilisation(const DeviceRates& device) const {
   return rate && rate->peak > 0 ? flops / (rate->peak * total()) : 0;
 }
 
-StepTime step_time(const Workload& work, const PrecisionPlan& plan, const DeviceRates& device,
-                   const StepOptions& options) {
-  check(options);
-  device.check();
-  if (options.devices > 1 && !(device.link.value > 0))
-    throw Error(fmt::format("{} devices {}, whose link is unknown", options.devices, device.id),
-                "one device, or a known bandwidth between them", "give the bandwidth, e.g. --link 25 (GB/s)");
+namespace {
+
+StepTime roofline(const Workload& work, const PrecisionPlan& plan, const DeviceRates& device,
+                  const StepOptions& options) {
   StepModel model(device, options);
   double wire = 0;
   for (const PlannedOp& op : planned(work, plan, &device)) {
@@ -158,9 +166,26 @@ StepTime step_time(const Workload& work, const PrecisionPlan& plan, const Device
   return model.take();
 }
 
-std::vector<Assumption> step_assumptions(const DeviceRates& d, const StepOptions& o) {
+}  // namespace
+
+StepTime step_time(const Workload& work, const PrecisionPlan& plan, const DeviceRates& device,
+                   const StepOptions& options) {
+  check(options);
+  device.check();
+  if (options.devices > 1 && !(device.link.value > 0))
+    throw Error(fmt::format("{} devices {}, whose link is unknown", options.devices, device.id),
+                "one device, or a known bandwidth between them", "give the bandwidth, e.g. --link 25 (GB/s)");
+  StepTime step = roofline(work, plan, device, options);
+  const double reference = roofline(work, sixteen_bits(device), device, options).roofline();
+  const Band& share = options.left_out;
+  step.left_out = {share.low * reference, share.mid * reference, share.high * reference};
+  return step;
+}
+
+std::vector<Assumption> step_assumptions(const DeviceRates& d, const StepOptions& o, std::span<const Format> used) {
   std::vector<Assumption> list;
   for (const FormatRate& rate : d.formats) {
+    if (!used.empty() && std::find(used.begin(), used.end(), rate.format) == used.end()) continue;
     const std::string peak = rate.peak > 0 ? fmt::format(" of {:.4g} peak", rate.peak / 1e12) : "";
     list.push_back({rate.rate.basis, fmt::format("{} {}: large products reach {:.4g} TFLOP/s{} ({}: {})", d.id,
                                                  formats::name(rate.format), rate.rate.value / 1e12, peak,
@@ -182,7 +207,13 @@ std::vector<Assumption> step_assumptions(const DeviceRates& d, const StepOptions
   list.push_back({Basis::quoted,
                   "short products reach less: 63 % of that when they take 3 us at peak, 95 % at 51 us, all "
                   "of it from 0.4 ms (matrix efficiencies of Calculon's A100 description)"});
-  list.push_back({Basis::assumed, "every op reads and writes memory once, nothing is fused; data loading is free"});
+  list.push_back({Basis::assumed, "every op reads and writes memory once, nothing is fused"});
+  const Band& l = o.left_out;
+  list.push_back(
+      {l.low == l.high ? Basis::given : Basis::assumed,
+       fmt::format("what a roofline leaves out (recomputation, sharding, host, data loading) takes {} of its time "
+                   "in 16 bits{}, whatever the plan",
+                   l.mid, l.low == l.high ? "" : fmt::format(" ({} to {} in the ranges)", l.low, l.high))});
   list.push_back({Basis::assumed, "the device computes natively in every format it has units for"});
   return list;
 }

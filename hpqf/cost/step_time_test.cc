@@ -35,7 +35,7 @@ TEST(StepTime, RingAllReduce) {
 // 1024 rows, 4096 in, 4096 out: 34.36 GFLOP a product, 34.36 ms at 1 TFLOP/s: far beyond the 0.4 ms of full efficiency.
 TEST(StepTime, ComputeBoundProductByHand) {
   const StepTime step = step_time(one(linear("a", 1024, 4096, 4096, false)), PrecisionPlan(), toy_device(),
-                                  {.batch = 1, .optimizer_states = 2});
+                                  {.batch = 1, .optimizer_states = 2, .left_out = {}});
   EXPECT_NEAR(step.products, 3 * 2.0 * 1024 * 4096 * 4096 / 1e12, 1e-12);
   EXPECT_EQ(step.memory_bound, 0);
   EXPECT_EQ(step.casts, 0);
@@ -83,7 +83,7 @@ TEST(StepTime, FormatsTheDeviceLacksAreEmulatedAndSlower) {
   EXPECT_EQ(fp16.emulated_flops, fp16.flops);
   EXPECT_EQ(fp16.emulated_names, std::vector<std::string>{"fp16"});
   EXPECT_NEAR(fp16.products, fp32.products, 1e-12);
-  EXPECT_GT(fp16.total(), fp32.total());
+  EXPECT_GT(fp16.roofline(), fp32.roofline());
 }
 
 TEST(StepTime, OneFp32OperandMakesTheProductFp32) {
@@ -121,6 +121,22 @@ TEST(StepTime, CommunicationHidesBehindBackwardWork) {
   EXPECT_EQ(open.exposed, open.communication);
   options.overlap = 1;
   EXPECT_EQ(step_time(work, PrecisionPlan(), toy_device(), options).exposed, 0);  // 68 ms of backward, 10 ms of it
+}
+
+TEST(StepTime, WhatIsLeftOutIsTheSameForEveryPlan) {
+  const Workload work = one(linear("a", 1024, 4096, 4096, false));
+  const StepOptions options{.batch = 1, .left_out = {0.1, 0.2, 0.4}};
+  const StepTime fp32 = step_time(work, PrecisionPlan(), toy_device(), options);
+  const StepTime bf16 = step_time(work, PrecisionPlan::uniform("bf16"), toy_device(), options);
+  EXPECT_DOUBLE_EQ(bf16.left_out.mid, 0.2 * bf16.roofline());
+  EXPECT_EQ(fp32.left_out.mid, bf16.left_out.mid);
+  EXPECT_EQ(fp32.left_out.high, bf16.left_out.high);
+  EXPECT_DOUBLE_EQ(fp32.total(), fp32.roofline() + fp32.left_out.mid);
+  EXPECT_THROW(step_time(work, PrecisionPlan(), toy_device(), {.left_out = {0.5, 0.2, 1}}), Error);
+  DeviceRates plain = toy_device();
+  plain.formats.resize(1);  // fp32 alone
+  EXPECT_DOUBLE_EQ(step_time(work, PrecisionPlan(), plain, options).left_out.mid,
+                   0.2 * step_time(work, PrecisionPlan(), plain, options).roofline());
 }
 
 TEST(StepTime, SensitiveLayersStayFp32) {
