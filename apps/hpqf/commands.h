@@ -17,6 +17,9 @@ void add_report(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_cost(CLI::App& app, Action& action);
+void add_device(CLI::App& app, Action& action);
+void add_profile(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 
 }  // namespace hpqf::app

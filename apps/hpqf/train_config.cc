@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "hpqf/base/error.h"
 #include "hpqf/observe/export/exporters.h"
@@ -27,7 +28,7 @@ bool at_least(double least, double value) { return std::isfinite(value) && value
 }  // namespace
 
 void add_options(CLI::App& command, TrainConfig& c) {
-  command.add_option("--model", c.model, "resnet20, gpt-mini or lstm-lm")->group("What to train");
+  command.add_option("--model", c.model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")->group("What to train");
   command.add_option("--data", c.data, models::kDatasets)->group("What to train");
   command.add_option("--limit", c.limit, "Use only the first N training samples")->group("What to train");
 
@@ -39,6 +40,10 @@ void add_options(CLI::App& command, TrainConfig& c) {
   command.add_option("--plan", c.plan, "A plan file instead of --precision and --sensitive")->group("Precision");
   command
       .add_option("--loss-scale", c.loss_scale, "A number, dynamic, or off; default: dynamic when the plan needs it")
+      ->group("Precision");
+  command
+      .add_flag("--range-compensation", c.range_compensation,
+                "Let fp16, and fp8 without scale, follow the largest values of each layer with a power of two")
       ->group("Precision");
   command
       .add_flag("--strict{formats}", c.strict,
@@ -77,6 +82,19 @@ void add_options(CLI::App& command, TrainConfig& c) {
       ->delimiter(',')
       ->group("Run");
   command.add_option("--prometheus", c.prometheus, "Serve /metrics on PORT (of 127.0.0.1) or HOST:PORT")->group("Run");
+  command
+      .add_option("--monitor-gradients", c.monitor_gradients,
+                  "Steps between looks at weights and gradients, written to gradients.jsonl; default: none")
+      ->group("Monitoring");
+  command
+      .add_option("--monitor", c.monitor,
+                  "Steps between rows of monitor.jsonl (machine, cost, numerics; docs/monitoring.md); default: none")
+      ->group("Monitoring");
+  command.add_option("--alerts", c.alerts, "Alert rules for --monitor from a JSON file instead of the defaults")
+      ->group("Monitoring");
+  command.add_option("--price-per-hour", c.price_per_hour, "USD, for the cost in monitor.jsonl")->group("Monitoring");
+  command.add_option("--reference", c.reference, "metrics.jsonl of another run, to compare the loss with")
+      ->group("Monitoring");
   command.add_option("--config", c.config, "Settings from a JSON, TOML or INI file; options on the command line win")
       ->group("Run");
   command.add_flag("--quiet", c.quiet, "Print only the result")->group("Run");
@@ -87,7 +105,7 @@ Settings model_defaults(const std::string& model) {
     const char* model;
     Settings settings;
   };
-  // ResNet-20: He et al. (2015), section 4.2. The other two: the usual of their kind, enough for a falling loss.
+  // ResNet-20: He et al. (2015), section 4.2. The others: the usual of their kind, enough for a falling loss.
   static const Row rows[] = {
       {"resnet20",
        {{"data", {"fashion-mnist"}},
@@ -97,6 +115,23 @@ Settings model_defaults(const std::string& model) {
         {"weight-decay", {"0.0001"}},
         {"batch-size", {"128"}},
         {"epochs", {"10"}}}},
+      {"vit-tiny",
+       {{"data", {"fashion-mnist"}},
+        {"optimizer", {"adamw"}},
+        {"lr", {"0.001"}},
+        {"weight-decay", {"0.05"}},
+        {"clip", {"1"}},
+        {"batch-size", {"128"}},
+        {"epochs", {"10"}}}},
+      {"bert-mini",
+       {{"data", {"verses"}},
+        {"optimizer", {"adamw"}},
+        {"lr", {"0.0003"}},
+        {"weight-decay", {"0.01"}},
+        {"clip", {"1"}},
+        {"warmup", {"100"}},
+        {"batch-size", {"32"}},
+        {"epochs", {"3"}}}},
       {"gpt-mini",
        {{"data", {"text"}},
         {"optimizer", {"adamw"}},
@@ -131,6 +166,15 @@ void check(const TrainConfig& c) {
   require(c.warmup >= 0, "warmup", c.warmup, "0 or more");
   require(c.checkpoint_every >= 0, "checkpoint-every", c.checkpoint_every, "1 or more; 0 means only at the end");
   require(c.eval_every >= 0, "eval-every", c.eval_every, "1 or more; 0 means only at the end");
+  require(c.monitor_gradients >= 0, "monitor-gradients", c.monitor_gradients, "1 or more; 0 means none");
+  require(c.monitor >= 0, "monitor", c.monitor, "1 or more; 0 means none");
+  require(at_least(0, c.price_per_hour), "price-per-hour", c.price_per_hour, "0 or more; 0 means unknown");
+  for (const auto& [option, given] : {std::pair{"--alerts", !c.alerts.empty()},
+                                      {"--price-per-hour", c.price_per_hour > 0},
+                                      {"--reference", !c.reference.empty()}}) {
+    if (given && c.monitor == 0)
+      throw Error(fmt::format("{} without --monitor", option), "both", "add --monitor N: steps between rows");
+  }
   require(c.threads >= 0 && c.threads <= 64 * cores, "threads", c.threads,
           "1 or more, at most 64 times the cores; 0 means as many as torch chooses");
   require(std::isfinite(c.lr) && c.lr > 0, "lr", c.lr, "a number greater than 0");
@@ -152,6 +196,7 @@ std::string to_json(const TrainConfig& c) {
     json["plan"] = c.plan;
   }
   if (!c.loss_scale.empty()) json["loss-scale"] = c.loss_scale;
+  if (c.range_compensation) json["range-compensation"] = true;
   if (!c.strict.empty()) json["strict"] = c.strict;
   json["optimizer"] = c.optimizer;
   json["lr"] = c.lr;
@@ -169,6 +214,11 @@ std::string to_json(const TrainConfig& c) {
   json["threads"] = c.threads;
   json["checkpoint-every"] = c.checkpoint_every;
   if (c.eval_every > 0) json["eval-every"] = c.eval_every;
+  if (c.monitor_gradients > 0) json["monitor-gradients"] = c.monitor_gradients;
+  if (c.monitor > 0) json["monitor"] = c.monitor;
+  if (!c.alerts.empty()) json["alerts"] = c.alerts;
+  if (!c.reference.empty()) json["reference"] = c.reference;
+  if (c.price_per_hour > 0) json["price-per-hour"] = c.price_per_hour;
   return json.dump(1) + "\n";
 }
 

@@ -23,10 +23,14 @@ struct TrainConfig {
   int64_t warmup = 0;
   int64_t batch_size = 0, accumulate = 1, epochs = 0, steps = 0, limit = 0;
   std::string loss_scale;  // a number, "dynamic", "off"; "": as the plan needs
-  std::string strict;      // "", "formats", "native"
+  bool range_compensation = false;
+  std::string strict;  // "", "formats", "native"
   uint64_t seed = 0;
   int threads = 0;  // 0: as many as torch chooses
   int64_t checkpoint_every = 0, eval_every = 0;
+  int64_t monitor_gradients = 0, monitor = 0;  // steps between looks and rows; 0: none
+  std::string alerts, reference;               // files: alert rules, metrics.jsonl of another run
+  double price_per_hour = 0;                   // 0: unknown
 
   // Of this call only: not part of config.json.
   std::string out, config, prometheus;

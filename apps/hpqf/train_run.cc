@@ -30,9 +30,12 @@ namespace hpqf::app {
 namespace {
 
 constexpr int64_t kContext = 128;  // bytes the text models see at once
+constexpr int64_t kWords = 64;     // tokens of a sentence: 99.7 % of the verses are no longer
+
+int64_t context(models::Task task) { return task == models::Task::sentences ? kWords : kContext; }
 
 models::Dataset load(const TrainConfig& c, const models::ModelEntry& entry) {
-  models::Dataset dataset = models::load_dataset(c.data, {.context = kContext, .limit = c.limit});
+  models::Dataset dataset = models::load_dataset(c.data, {.context = context(entry.task), .limit = c.limit});
   if (dataset.task != entry.task) {
     throw Error(fmt::format("model {} on data {}", c.model, c.data),
                 fmt::format("{} learns from {}; {} holds {}", c.model, name(entry.task), c.data, name(dataset.task)),
@@ -93,9 +96,9 @@ void report_result(const OutFolder& folder, models::Task task, const EvalResult&
                               {"task", name(task)},
                               {"loss", result.loss},
                               {"samples", result.samples}};
-  if (task == models::Task::images) {
+  if (classifies(task)) {
     const double accuracy = result.accuracy.value_or(0);
-    fmt::print("test accuracy {:.2f} %, loss {:.4f}, {} images\n", 100 * accuracy, result.loss, result.samples);
+    fmt::print("test accuracy {:.2f} %, loss {:.4f}, {} {}\n", 100 * accuracy, result.loss, result.samples, name(task));
     json["accuracy"] = accuracy;
   } else {
     const double perplexity = std::exp(result.loss);
@@ -117,6 +120,18 @@ int report_stop(const TrainConfig& c, const TrainSummary& summary) {
   return 128 + StopSignal::received();
 }
 
+std::optional<observe::MonitorOptions> monitor_options(const TrainConfig& c, int64_t samples_per_epoch) {
+  if (c.monitor == 0) return std::nullopt;
+  observe::MonitorOptions options;
+  options.every = c.monitor;
+  if (!c.alerts.empty()) options.rules = observe::alert_rules_from_json(base::read_file(c.alerts), c.alerts);
+  options.reference = c.reference;
+  if (c.price_per_hour > 0) options.cost.price_per_hour = c.price_per_hour;
+  options.cost.price_source = "--price-per-hour";
+  options.cost.samples_per_epoch = samples_per_epoch;
+  return options;
+}
+
 }  // namespace
 
 int run_training(const TrainConfig& c, bool plan_given) {
@@ -125,7 +140,12 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const models::ModelEntry& entry = models::find_model(c.model);
   const models::Dataset dataset = load(c, entry);
   const models::Model model =
-      entry.make({.in_channels = dataset.channels, .classes = dataset.classes, .context = kContext, .seed = c.seed});
+      entry.make({.in_channels = dataset.channels,
+                  .image = dataset.task == models::Task::images ? dataset.train.data.size(2) : 0,
+                  .classes = dataset.classes,
+                  .vocab = dataset.vocab,
+                  .context = context(entry.task),
+                  .seed = c.seed});
   const ModelHandle handle{model.module, model.forward};
   const plan::ModelFacts facts = engine::describe(*model.module).facts;
 
@@ -134,6 +154,7 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const train::Schedule schedule{.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup};
   MixedPrecisionTrainer trainer(handle, {.plan = plan,
                                          .loss_scale = scale,
+                                         .range = {.enabled = c.range_compensation},
                                          .max_grad_norm = c.clip,
                                          .accumulate_steps = c.accumulate,
                                          .strict = strict(c.strict),
@@ -170,7 +191,10 @@ int run_training(const TrainConfig& c, bool plan_given) {
         .schedule = schedule,
         .out_dir = c.out,
         .checkpoint_every = c.checkpoint_every,
-        .resume = c.resume};
+        .resume = c.resume,
+        .monitor_gradients = c.monitor_gradients,
+        .monitor = monitor_options(c, training.batches() * c.batch_size)};
+    options.on_alert = [&](const observe::Alert& alert) { progress.note("alert " + alert.text); };
     options.on_step = [&](const StepResult& result) {
       if (!started && c.resume) write_config();  // not earlier: a resume that is refused changes nothing
       started = true;

@@ -14,6 +14,9 @@ from .patch import computes, patch, unpatch
 _audits: "weakref.WeakKeyDictionary[torch.nn.Module, _C.Audit]" = weakref.WeakKeyDictionary()
 _places = WeakTensorKeyDictionary()
 _lock = threading.Lock()
+# What is attached now, and who listens to all of it (profilers).
+_attached: "weakref.WeakSet[Attachment]" = weakref.WeakSet()
+_listeners: list = []
 
 
 class _FastPath:
@@ -60,13 +63,16 @@ class Attachment:
     """Runs the model as planned from construction until detach(). Several may live at once, also on one model: the inner
     one then decides."""
 
-    def __init__(self, model, plan, *, strict=False, audit=None, force_implementation=""):
+    def __init__(self, model, plan, *, strict=False, audit=None, force_implementation="", range=None):
         check_attachable(model)
         self.model, self.warned_of_compile = model, False
         self._refresh_lock = threading.Lock()
         facts = model_facts(model)
         plan.check(facts)
-        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, audit, force_implementation)
+        self._relay = _C.Relay()
+        self._relay.add(audit)
+        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, self._relay, force_implementation,
+                                  range or _C.RangeRules(enabled=False))
         self._look()
         self._entries = [
             patch(module, self.runtime.layer(name), self)
@@ -76,6 +82,10 @@ class Attachment:
         _fast_path.enter()
         if audit is not None:
             _audits[model] = audit
+        with _lock:
+            _attached.add(self)
+            for sink in _listeners:
+                self._relay.add(sink)
 
     def _look(self):
         self._watch = _C.ParameterWatch(parameter_slots(self.model))
@@ -84,9 +94,11 @@ class Attachment:
             _places[parameter.tensor] = (order, parameter.layer, parameter.name)
 
     def refresh(self):
-        """Called on the way into the model: parameters that moved are looked up anew, an "auto" plan is settled."""
+        """Called on the way into the model: parameters that moved are looked up anew, an "auto" plan is settled,
+        ranges follow their values."""
         if torch._C._current_graph_task_id() < 0:   # a recomputation in the backward must repeat its forward
             self.settle()
+            self.runtime.follow_ranges()
         if self._watch.moved():
             with self._refresh_lock:
                 self.runtime.rescan(layer_parameters(self.model))
@@ -110,6 +122,8 @@ class Attachment:
             unpatch(entry)
         self._entries = []
         _fast_path.leave()
+        with _lock:
+            _attached.discard(self)
 
 
 def audit(model) -> _C.AuditReport:
@@ -120,6 +134,27 @@ def audit(model) -> _C.AuditReport:
         raise Error(f"the audit of a {type(model).__name__} that never had a precision plan",
                     "a model given to hpqf.precision or hpqf.MixedPrecisionTrainer",
                     "run it inside `with hpqf.precision(model, ...)` first") from None
+
+
+def listen(sink) -> None:
+    """Events of every model that is attached, or will be, go to the sink too."""
+    with _lock:
+        _listeners.append(sink)
+        for attachment in _attached:
+            attachment._relay.add(sink)
+
+
+def unlisten(sink) -> None:
+    with _lock:
+        _listeners.remove(sink)
+        for attachment in _attached:
+            attachment._relay.remove(sink)
+
+
+def attachment_of(model):
+    """A live attachment of this model, or None."""
+    with _lock:
+        return next((attachment for attachment in _attached if attachment.model is model), None)
 
 
 def place_of(parameter):

@@ -1,4 +1,5 @@
 """MixedPrecisionTrainer: trains a model under a precision plan; the two lines most users need."""
+import os
 import time
 
 import torch
@@ -6,9 +7,11 @@ import torch
 from . import _C, batches, checkpoint, random_state
 from .attach import Attachment, check_attachable
 from .errors import Error
+from .gradient_monitor import GradientMonitor
 from .loss_scaler import LossScaler
 from .options import check_parameters, has_narrow_gradients, optimizer_of, plan_of, positive, scheduler_of
 from .position import Epochs
+from .precision import range_rules
 from .progress import Progress
 from .results import EvalResult, TrainSummary
 from .step import TrainStep
@@ -34,13 +37,17 @@ class MixedPrecisionTrainer:
     loss_scale: None: dynamic when the plan has fp16 or fp8 gradients, else off; or a dict of LossScaler's options.
     accumulate_steps: micro-batches per optimizer step. max_grad_norm: clips the joint 2-norm of the unscaled gradients.
     fallback: hpqf.FallbackRules: when a layer that overflows leaves its format.
+    range_compensation: True or hpqf.RangeRules, as for hpqf.precision.
     checkpoint_dir, checkpoint_every (steps; 0: only at the end), keep_checkpoints: where train() saves and resumes.
+    monitor_gradients: steps between looks at the gradients (hpqf.GradientMonitor, at `gradients`); 0: none. With
+        checkpoint_dir they go to its gradients.jsonl. monitor: an hpqf.Monitor, told of every step; its alerts may stop train().
     seed: seeds torch when train() starts from step 0. progress: True, False, or None: only on a terminal.
     """
 
     def __init__(self, model, precision_config=None, *, mixed_precision=True, plan=None, data=None, loss_fn=None, optimizer=None,
-                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None, strict=False,
-                 checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None, progress=None):
+                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None,
+                 range_compensation=False, strict=False, checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None,
+                 progress=None, monitor_gradients=0, monitor=None):
         check_attachable(model)
         check_parameters(model)
         self.model, self.data, self.loss_fn, self.strict, self.seed = model, data, loss_fn, strict, seed
@@ -52,9 +59,13 @@ class MixedPrecisionTrainer:
         self.scaler = LossScaler(**loss_scale)
         self.accumulate_steps = positive("accumulate_steps", accumulate_steps)
         self.max_grad_norm, self.rules = max_grad_norm, fallback or _C.FallbackRules()
+        self._range, self._ranges = range_rules(range_compensation), None
         self.checkpoint_dir = None if checkpoint_dir is None else checkpoint.prepare(checkpoint_dir)
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, positive("keep_checkpoints", keep_checkpoints)
         self.progress = progress
+        if not isinstance(monitor_gradients, int) or monitor_gradients < 0:
+            raise Error(f"monitor_gradients={monitor_gradients!r}", "a whole number from 0", "use 0 for none")
+        self.monitor_gradients, self.monitor, self.gradients = monitor_gradients, monitor, None
         self._audit, self._attachment = _C.Audit(), None
 
     @property
@@ -79,15 +90,19 @@ class MixedPrecisionTrainer:
         if resume and self.checkpoint_dir is None:
             raise Error("resume=True without a folder", "a trainer with checkpoint_dir=...", "give the folder of the run to go on with")
         position, begin = Epochs(loader), time.perf_counter()
-        attachment = self._attachment = Attachment(self.model, self._plan, strict=self.strict, audit=self._audit)
+        attachment = self._attach(audit=self._audit)
+        self._attachment = attachment
         try:
             step = TrainStep(self.model, self.optimizer, self.scaler, attachment, self._audit, self.loss_fn, self.scheduler,
-                             self.max_grad_norm, self.rules)
+                             self.max_grad_norm, self._watch(), self.rules)
             if resume:
                 self._resume(step, position)
             elif self.seed is not None:
                 torch.manual_seed(self.seed)
             resumed_from, loss, path, notes = step.step, float("nan"), "", []
+            for monitor in (self.gradients, self.monitor):
+                if monitor is not None:
+                    monitor.begin(step.step)
             with Progress(self.progress, loader, self.accumulate_steps, epochs, steps, step.step) as bar:
                 for result in self._steps(step, position, epochs, steps):
                     loss = result.loss
@@ -95,14 +110,44 @@ class MixedPrecisionTrainer:
                     bar.show(result, self.scaler.state.skipped_total)
                     if self.checkpoint_dir and self.checkpoint_every and step.step % self.checkpoint_every == 0:
                         path = self._save(step, position)
+                    notes += self._observe(result)
                     if on_step is not None:
                         on_step(result)
+                    if self.monitor is not None and self.monitor.stop:
+                        break
             if self.checkpoint_dir and step.step > resumed_from:
                 path = self._save(step, position)
         finally:
-            self._plan, self._attachment = attachment.runtime.plan, None
+            self._plan, self._ranges, self._attachment = attachment.runtime.plan, attachment.runtime.ranges(), None
             attachment.detach()
+            if self.gradients is not None:
+                self.gradients.close()
         return TrainSummary(step.step, step.applied, resumed_from, loss, time.perf_counter() - begin, str(path), notes)
+
+    def _attach(self, audit=None) -> Attachment:
+        ranges = self._ranges if self._attachment is None else self._attachment.runtime.ranges()
+        attachment = Attachment(self.model, self.plan, strict=self.strict, audit=audit, range=self._range)
+        if ranges is not None:
+            attachment.runtime.set_ranges(ranges)
+        return attachment
+
+    def _watch(self):
+        path = None if self.checkpoint_dir is None else os.path.join(self.checkpoint_dir, "gradients.jsonl")
+        if self.monitor_gradients:
+            self.gradients = GradientMonitor(self.model, self.monitor_gradients, path=path)
+        return self.gradients
+
+    def _observe(self, result) -> list[str]:
+        looked = self.gradients is not None and self.gradients.due(result.step)
+        notes = [f"step {result.step}: {finding}" for finding in self.gradients.findings] if looked else []
+        if self.monitor is not None:
+            audit = self._audit.report() if self.monitor.due(result.step) else None
+            self.monitor.observe(
+                step=result.step, loss=result.loss, samples=result.samples, seconds=result.seconds, epoch=result.epoch,
+                applied=result.applied, loss_scale=result.loss_scale, audit=audit,
+                grad_norm=None if self.max_grad_norm is None else result.grad_norm, gradients=self.gradients if looked else None)
+            notes += [f"step {result.step}: alert {alert}" for alert in self.monitor.alerts if alert.action != "log"]
+        return notes
 
     def _steps(self, step, position, epochs, steps):
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
@@ -119,7 +164,7 @@ class MixedPrecisionTrainer:
         training = [module for module in self.model.modules() if module.training]
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         total, seen, right, counted = 0.0, 0, 0, 0
-        attachment = Attachment(self.model, self.plan, strict=self.strict)
+        attachment = self._attach()
         self.model.eval()
         try:
             for batch in data:
@@ -149,6 +194,8 @@ class MixedPrecisionTrainer:
             "counters": {"step": step.step, "applied": step.applied},
             "position": position.state_dict(),
             "random": random_state.capture(),
+            "audit": self.audit().to_json(-1),
+            "ranges": self._attachment.runtime.ranges(),
         }, self.keep_checkpoints)
 
     def _resume(self, step, position):
@@ -170,3 +217,7 @@ class MixedPrecisionTrainer:
         step.step, step.applied = parts["counters"]["step"], parts["counters"]["applied"]
         position.load_state_dict(parts["position"])
         random_state.restore(parts["random"])
+        if "ranges" in parts:
+            step.attachment.runtime.set_ranges(parts["ranges"])
+        if "audit" in parts:   # checkpoints of before it was kept have none
+            self._audit.restore(_C.AuditReport.from_json(parts["audit"], "the checkpoint's audit"))
