@@ -15,6 +15,7 @@ void add_train(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 
 }  // namespace hpqf::app
