@@ -20,6 +20,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_cost(CLI::App& app, Action& action);
 void add_device(CLI::App& app, Action& action);
 void add_profile(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 
 }  // namespace hpqf::app

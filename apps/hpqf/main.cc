@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
       "  hpqf explain runs/first\n"
       "  hpqf report runs/first\n"
       "  hpqf plan check runs/first/plan.json --model resnet20\n"
+      "  hpqf doctor\n"
       "Each command has its own --help with examples.\n"
       "Exit code: 0 done, 1 failure, 2 a mistake in what was asked, 130 or 143 stopped by SIGINT or SIGTERM.");
   app.require_subcommand(1);
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
   add_cost(app, action);
   add_device(app, action);
   add_profile(app, action);
+  add_doctor(app, action);
   add_version(app, action);
   try {
     app.parse(argc, argv);

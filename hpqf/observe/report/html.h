@@ -33,8 +33,8 @@ std::string table(const std::vector<std::string>& titles, const std::vector<std:
 // What to do to see something that the run does not have.
 std::string hint(std::string_view html);
 
-std::string step_count(int64_t steps);  // "1 step", "12,345 steps"
-HPQF_API std::string grouped(int64_t value);     // "12,345"
-HPQF_API std::string number(double value);       // four digits, "nan", "inf"
+std::string step_count(int64_t steps);        // "1 step", "12,345 steps"
+HPQF_API std::string grouped(int64_t value);  // "12,345"
+HPQF_API std::string number(double value);    // four digits, "nan", "inf"
 
 }  // namespace hpqf::observe::html
