@@ -30,10 +30,10 @@ int main(int argc, char** argv) {
   add_report(app, action);
   add_export(app, action);
   add_plan(app, action);
+  add_profile(app, action);
   add_bench(app, action);
   add_cost(app, action);
   add_device(app, action);
-  add_profile(app, action);
   add_doctor(app, action);
   add_version(app, action);
   try {
