@@ -38,6 +38,7 @@ from ._C import (   # noqa: E402
     ProfileReport,
     RateTable,
     Rule,
+    default_alert_rules,
     formats,
     measure_peaks,
     quantize_dequantize,
@@ -56,6 +57,6 @@ from .trainer import MixedPrecisionTrainer   # noqa: E402
 __all__ = [
     "Alert", "AuditReport", "AuditRow", "DetectorOptions", "Error", "FallbackRules", "GradientFinding", "GradientMonitor",
     "GradientObservation", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts", "Monitor", "PrecisionPlan",
-    "ProfileReport", "Profiler", "RateTable", "Rule", "StepStatus", "audit", "formats", "integrations", "measure_peaks",
+    "ProfileReport", "Profiler", "RateTable", "Rule", "StepStatus", "audit", "default_alert_rules", "formats", "integrations", "measure_peaks",
     "model_facts", "precision", "quantize_dequantize",
 ]
