@@ -12,7 +12,7 @@ int64_t Model::parameters() const {
 }
 
 at::Tensor loss(Task task, const at::Tensor& output, const at::Tensor& target) {
-  if (task == Task::images) return at::cross_entropy_loss(output, target);
+  if (classifies(task)) return at::cross_entropy_loss(output, target);
   return at::cross_entropy_loss(output.flatten(0, -2), target.flatten());
 }
 

@@ -1,3 +1,4 @@
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
@@ -31,11 +32,26 @@ TEST(Models, ParameterCounts) {
   EXPECT_EQ(find_model("lstm-lm").make({}).parameters(), kLstm);
 }
 
+// 49 patches and the class token; a block: two norms, qkv, proj, up, down.
+constexpr int64_t kVit = 96 * 16 + 96 + 96 + 50 * 96 +
+                         6 * (4 * 96 + 96 * 288 + 288 + 96 * 96 + 96 + 2 * 96 * 384 + 384 + 96) + 192 + 96 * 10 + 10;
+constexpr int64_t kBert = 256 * 256 + 128 * 256 + 512 +
+                          4 * (4 * 256 + 256 * 768 + 768 + 256 * 256 + 256 + 2 * 256 * 1024 + 1024 + 256) + 256 * 256 +
+                          256 + 2560 + 10;
+
+TEST(Models, ParameterCountsOfTheEncoders) {
+  EXPECT_EQ(find_model("vit-tiny").make({}).parameters(), kVit);
+  EXPECT_EQ(find_model("bert-mini").make({}).parameters(), kBert);
+  // The published BERT mini has 11.2 M: 30522 tokens, 512 positions, 2 segments.
+  EXPECT_EQ(kBert - 256 * 256 - 128 * 256 - 2570 + 256 * (30522 + 512 + 2), 11170560);
+}
+
 struct TinyBatch {
   at::Tensor data, target;
 };
 TinyBatch tiny_batch(Task task) {
   if (task == Task::images) return {at::randn({4, 1, 28, 28}), at::randint(10, {4}, at::kLong)};
+  if (task == Task::sentences) return {at::randint(1, 256, {4, 16}, at::kLong), at::randint(10, {4}, at::kLong)};
   return {at::randint(256, {4, 16}, at::kLong), at::randint(256, {4, 16}, at::kLong)};
 }
 
@@ -49,7 +65,7 @@ TEST_P(EveryModel, ShapesAndNames) {
   const TinyBatch batch = tiny_batch(entry.task);
   const at::Tensor y = model.forward(batch.data);
   const std::vector<int64_t> expected =
-      entry.task == Task::images ? std::vector<int64_t>{4, 10} : std::vector<int64_t>{4, 16, 256};
+      classifies(entry.task) ? std::vector<int64_t>{4, 10} : std::vector<int64_t>{4, 16, 256};
   EXPECT_EQ(y.sizes().vec(), expected);
   EXPECT_TRUE(y.isfinite().all().item<bool>());
 }
@@ -58,7 +74,7 @@ TEST_P(EveryModel, UntrainedLossIsNearThatOfGuessing) {
   const ModelEntry& entry = *GetParam();
   Model model = entry.make({});
   const TinyBatch batch = tiny_batch(entry.task);
-  const double guess = std::log(entry.task == Task::images ? 10.0 : 256.0);
+  const double guess = std::log(classifies(entry.task) ? 10.0 : 256.0);
   EXPECT_NEAR(loss(entry.task, model.forward(batch.data), batch.target).item<double>(), guess, 1.5);
 }
 
@@ -142,8 +158,23 @@ TEST(Models, UnknownNameListsTheNames) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_NE(e.asked().find("resnet99"), std::string::npos);
-    EXPECT_EQ(e.allowed(), "resnet20, gpt-mini, lstm-lm");
+    EXPECT_EQ(e.allowed(), "resnet20, vit-tiny, bert-mini, gpt-mini, lstm-lm");
   }
+}
+
+TEST(Models, VitTakesTheImagesItWasMadeFor) {
+  Model model = find_model("vit-tiny").make({.in_channels = 3, .image = 32, .classes = 7});
+  EXPECT_EQ(model.forward(at::randn({2, 3, 32, 32})).sizes().vec(), (std::vector<int64_t>{2, 7}));
+  EXPECT_THROW(model.forward(at::randn({2, 3, 28, 28})), Error);
+  EXPECT_THROW(find_model("vit-tiny").make({.image = 30}), Error);
+}
+
+TEST(Models, BertDoesNotSeePadding) {
+  Model model = find_model("bert-mini").make({.context = 16});
+  at::Tensor x = at::randint(3, 256, {2, 16}, at::kLong);
+  x.narrow(1, 9, 7).zero_();
+  EXPECT_TRUE(model.forward(x).allclose(model.forward(x.narrow(1, 0, 9)), 1e-4, 1e-5));
+  EXPECT_THROW(model.forward(at::ones({1, 17}, at::kLong)), Error);
 }
 
 TEST(Models, GptRefusesMoreThanItsContext) {

@@ -5,9 +5,14 @@
 namespace hpqf::models {
 
 enum class Task : uint8_t {
-  images,  // classification; quality: accuracy
-  text,    // the next byte; quality: perplexity = exp(mean cross entropy)
+  images,     // classification; quality: accuracy
+  text,       // the next byte; quality: perplexity = exp(mean cross entropy)
+  sentences,  // classification of token sequences; quality: accuracy
 };
-inline const char* name(Task task) { return task == Task::images ? "images" : "text"; }
+inline const char* name(Task task) {
+  return task == Task::images ? "images" : task == Task::text ? "text" : "sentences";
+}
+// One label for each sample.
+inline bool classifies(Task task) { return task != Task::text; }
 
 }  // namespace hpqf::models

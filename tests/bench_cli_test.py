@@ -103,6 +103,50 @@ def test_gemm_takes_the_shapes_of_a_model(bench):
     assert shapes == {(128, 128, 384), (128, 128, 128), (128, 128, 512), (128, 512, 128), (128, 128, 256)}
 
 
+CONV = ["bench", "conv", "--quiet"]
+TINY_CONV = [*CONV, "--shapes", "2x32x7x40", "--rounds", 3]
+
+
+def test_conv_json(bench):
+    shapes = {"2x32x7x40:k3s1g1": (2, 32, 7, 7, 40, 3, 1), "1x64x9x64:k5s2g2": (1, 64, 9, 5, 64, 5, 2)}   # ..., kernel, groups
+    report = bench(*CONV, "--shapes", "2x32x7x40,1x64x9x64:k5s2g2", "--rounds", 3)
+    check_head(report, "conv", 3)
+    fields = {"form", "shape", "format", "implementation", "layout", "ms", "gflops", "ratio", "ratio_q1", "ratio_q3", "error", "rounds_ms"}
+    cases = {}
+    for row in report["rows"]:
+        assert set(row) == fields
+        cases.setdefault((row["shape"], row["form"]), {})[row["format"], row["layout"]] = row
+    assert list(cases) == [(shape, form) for shape in shapes for form in ("forward", "dgrad", "wgrad")]
+    layouts = ("channels first", "channels last")
+    for (shape, _), variants in cases.items():
+        images, channels, _, out_size, outputs, kernel, groups = shapes[shape]
+        assert {key for key in variants if key[0] != "bf16"} == {(f, layout) for f in ("fp32", *BANDS) for layout in layouts}
+        base = min((variants["fp32", layout] for layout in layouts), key=lambda row: row["ms"])
+        for (name, _), row in variants.items():
+            check_times(row, base, 3)
+            flops = 2 * images * outputs * out_size ** 2 * channels // groups * kernel ** 2
+            assert row["gflops"] == pytest.approx(1e-6 * flops / row["ms"])
+            if name in BANDS:
+                low, high = BANDS[name]
+                assert low < row["error"] < high and row["implementation"] != "torch", row
+            else:
+                assert row["error"] < (1e-5 if name == "fp32" else 2e-2) and row["implementation"] == "torch", row
+
+
+def test_conv_takes_the_shapes_of_a_model(bench):
+    rows = bench(*CONV, "--model", "resnet20", "--batch-size", 1, "--rounds", 1, "--forms", "forward", "--formats", "int8")["rows"]
+    shapes = {row["shape"] for row in rows}
+    assert {"1x1x28x16:k3s1g1", "1x16x28x16:k3s1g1", "1x16x28x32:k3s2g1", "1x64x7x64:k3s1g1"} <= shapes
+
+
+def test_conv_table(hpqf, tmp_path):
+    table = hpqf(*TINY_CONV)
+    assert table.returncode == 0 and table.stderr == ""
+    for word in ("2x32x7x40:k3s1g1 forward", "wgrad", "int12", "channels last", "ratio", "process CPU time"):
+        assert word in table.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_table_and_json_on_stdout(hpqf, tmp_path):
     table = hpqf(*TINY)
     assert table.returncode == 0 and table.stderr == ""
@@ -169,13 +213,21 @@ BAD = {
     "too many threads": ([*TINY, "--threads", "1000000"], ["--threads 1000000"]),
     "no rounds": ([*GEMM, "--shapes", "8x8x8", "--rounds", "0"], ["--rounds 0"]),
     "rounds that are no number": ([*GEMM, "--rounds", "many"], ["rounds"]),
-    "unknown model for gemm": ([*GEMM, "--model", "bert"], ["bert", "resnet20, gpt-mini, lstm-lm"]),
+    "unknown model for gemm": ([*GEMM, "--model", "t5"], ["t5", "resnet20, vit-tiny, bert-mini, gpt-mini, lstm-lm"]),
+    "half a convolution": ([*CONV, "--shapes", "2x32x7"], ["--shapes 2x32x7", "IMAGESxCHANNELSxSIZExOUTPUTS"]),
+    "even kernel": ([*CONV, "--shapes", "2x32x7x32:k2"], ["2x32x7x32:k2", "odd kernel"]),
+    "stride of nothing": ([*CONV, "--shapes", "2x32x7x32:k3s0"], ["2x32x7x32:k3s0", "stride"]),
+    "groups that do not divide": ([*CONV, "--shapes", "2x32x7x40:k3s1g3"], ["groups that divide"]),
+    "images beyond memory": ([*CONV, "--shapes", "65536x65536x65536x1"], ["memory"]),
+    "unknown product of a convolution": ([*TINY_CONV, "--forms", "nt"], ["--forms nt", "forward", "wgrad"]),
+    "model without convolution": ([*CONV, "--model", "gpt-mini"], ["gpt-mini", "a model with a convolution"]),
+    "convolutions of both": ([*TINY_CONV, "--model", "resnet20"], ["--shapes", "--model"]),
     "shapes and model": ([*TINY, "--model", "gpt-mini"], ["--shapes", "--model"]),
     "batch without model": ([*TINY, "--batch-size", "4"], ["--batch-size", "--model"]),
     "json into nothing": ([*TINY, "--json", "nowhere/a.json"], ["nowhere/a.json"]),
     "json into a folder": ([*TINY, "--json", "."], ["--json ."]),
     "model without model": (["bench", "model"], ["--model"]),
-    "unknown model": (["bench", "model", "--model", "bert"], ["bert", "resnet20, gpt-mini, lstm-lm"]),
+    "unknown model": (["bench", "model", "--model", "t5"], ["t5", "resnet20, vit-tiny, bert-mini, gpt-mini, lstm-lm"]),
     "unknown precision": (["bench", "model", "--model", "resnet20", "--formats", "int8,fp12"], ["fp12", "bf16"]),
     "no threads for a model": (["bench", "model", "--model", "resnet20", "--threads", "0"], ["--threads 0"]),
     "negative batch": (["bench", "model", "--model", "resnet20", "--batch-size=-2"], ["--batch-size -2"]),

@@ -1,6 +1,7 @@
 """The command line as a user meets it: the built program, its exit codes, its files."""
 import gzip
 import json
+import pathlib
 import os
 import pty
 import resource
@@ -62,7 +63,10 @@ def text(tmp_path_factory):
 
 
 def data_for(model, images, text):
-    return ["--model", model, "--data", images if model == "resnet20" else text, "--batch-size", 8]
+    data = {"resnet20": images, "vit-tiny": images, "bert-mini": "verses"}.get(model, text)
+    if data == "verses" and not pathlib.Path("/usr/lib/bible.data").exists():
+        pytest.skip("Debian's package bible-kjv-text is not installed")
+    return ["--model", model, "--data", data, "--batch-size", 8]
 
 
 def refused(result, *words, code=2):
@@ -88,13 +92,13 @@ TRAIN = ["train", "--steps", 5, "--threads", 1, "--seed", 3]
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16", "int8"])
-@pytest.mark.parametrize("model", ["resnet20", "gpt-mini", "lstm-lm"])
+@pytest.mark.parametrize("model", ["resnet20", "vit-tiny", "bert-mini", "gpt-mini", "lstm-lm"])
 def test_every_model_trains(hpqf, tmp_path, images, text, model, precision):
     run = tmp_path / "run"
-    sensitive = "conv1,fc" if model == "resnet20" else "head"
+    sensitive = {"resnet20": "conv1,fc", "bert-mini": "classifier"}.get(model, "head")
     result = hpqf(*TRAIN, *data_for(model, images, text), "--precision", precision, "--sensitive", sensitive, "--out", run)
     assert result.returncode == 0, result.stderr
-    assert ("test accuracy" if model == "resnet20" else "perplexity") in result.stdout
+    assert ("perplexity" if model in ("gpt-mini", "lstm-lm") else "test accuracy") in result.stdout
     assert precision in result.stdout and str(run) in result.stdout
     lines = metrics(run)
     assert [m["step"] for m in lines] == [1, 2, 3, 4, 5]
@@ -104,7 +108,7 @@ def test_every_model_trains(hpqf, tmp_path, images, text, model, precision):
     assert [p.name for p in (run / "checkpoints").iterdir()] == ["step-00000005.safetensors"]
     plan = json.loads((run / "plan.json").read_text())
     formats = {layer["name"]: layer["weight"] for layer in plan["layers"]}
-    name, kept = {"resnet20": ("layer1.0.conv1", "fc"), "gpt-mini": ("blocks.0.up", "head"), "lstm-lm": ("lstm", "head")}[model]
+    name, kept = {"resnet20": ("layer1.0.conv1", "fc"), "vit-tiny": ("blocks.5.up", "head"), "bert-mini": ("pooler", "classifier"), "gpt-mini": ("blocks.0.up", "head"), "lstm-lm": ("lstm", "head")}[model]
     assert formats[name] == precision and formats[kept] == "fp32"
     audit = json.loads((run / "audit.json").read_text())
     assert any(precision in json.dumps(row) for row in audit["rows"])
@@ -133,8 +137,8 @@ def test_loss_falls(hpqf, tmp_path, images):
 
 
 BAD = {
-    "unknown model": (["train", "--model", "resnet99"], ["resnet99", "resnet20, gpt-mini, lstm-lm"]),
-    "no model": (["train"], ["resnet20, gpt-mini, lstm-lm"]),
+    "unknown model": (["train", "--model", "resnet99"], ["resnet99", "resnet20, vit-tiny, bert-mini, gpt-mini, lstm-lm"]),
+    "no model": (["train"], ["resnet20, vit-tiny, bert-mini, gpt-mini, lstm-lm"]),
     "unknown data": (["train", "--model", "resnet20", "--data", "cifar"], ["cifar", "fashion-mnist"]),
     "missing folder": (["train", "--model", "resnet20", "--data", "mnist-idx:/nowhere"], ["/nowhere"]),
     "missing text": (["train", "--model", "gpt-mini", "--data", "text:/nowhere"], ["/nowhere"]),

@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser):
     parser.addoption("--build-dir", default=str(ROOT / "build" / "release"), help="build tree with the program and the package")
+    parser.addoption("--all-samples", action="store_true", help="every one of torch's test inputs instead of a few of each operator and module")
 
 
 def pytest_configure(config):

@@ -15,6 +15,10 @@ train::Batch synthetic_batch(models::Task task, int64_t samples) {
     at::Tensor images = at::randn({samples, 1, kBenchImage, kBenchImage}, random, at::TensorOptions(at::kFloat));
     return {std::move(images), at::randint(10, {samples}, random, integers)};
   }
+  if (task == models::Task::sentences) {
+    at::Tensor words = at::randint(1, kBenchVocabulary, {samples, kBenchContext}, random, integers);
+    return {std::move(words), at::randint(10, {samples}, random, integers)};
+  }
   at::Tensor bytes = at::randint(256, {samples, kBenchContext}, random, integers);
   return {std::move(bytes), at::randint(256, {samples, kBenchContext}, random, integers)};
 }

@@ -15,9 +15,6 @@
 namespace hpqf::app {
 namespace {
 
-constexpr double kSlowest = 20;   // times fp32's time: above that, bf16 is left out
-constexpr double kFirstCall = 1;  // s: a shorter first call may be the library's preparation, and is repeated
-
 struct Row {
   std::string shape_and_form, format, implementation;
   LinearShape shape;
@@ -36,20 +33,11 @@ struct Variant {
   std::function<const at::Tensor&()> run;
 };
 
-// How many times as long as fp32 bf16 takes, by one call each.
-double bf16_over_fp32(GemmCase& product, const BenchClock& clock) {
-  product.torch_fp32();
-  const double fp32 = clock.seconds([&] { product.torch_fp32(); });
-  double bf16 = clock.seconds([&] { product.torch_bf16(); });
-  if (bf16 > kSlowest * fp32 && bf16 < kFirstCall) bf16 = clock.seconds([&] { product.torch_bf16(); });
-  return bf16 / fp32;
-}
-
 std::vector<Variant> variants(GemmCase& product, const GemmForm& form, const GemmBenchPlan& plan, bool bf16) {
   std::vector<Variant> all;
   all.push_back({"fp32", "torch", false, [&]() -> const at::Tensor& { return product.torch_fp32(); }});
   if (bf16) all.push_back({"bf16", "torch", false, [&]() -> const at::Tensor& { return product.torch_bf16(); }});
-  for (const GemmFormat& format : plan.formats) {
+  for (const KernelFormat& format : plan.formats) {
     const kernels::GemmPath& path = *plan.path;
     const kernels::GemmBlocks blocks = format.blocks;
     all.push_back({format.name, path.name, false,
@@ -70,10 +58,8 @@ std::vector<Row> measure(const LinearShape& shape, const GemmForm& form, const G
   const std::string name = fmt::format("{} {}", to_string(shape), form.name);
   progress.begin(name);
   if (!bf16_left_out.contains(&form)) {
-    if (const double slower = bf16_over_fp32(product, clock); slower > kSlowest)
-      bf16_left_out[&form] =
-          fmt::format("torch bf16 left out of {} from {} on: it took {:.0f} times as long as fp32 (limit {:.0f})",
-                      form.name, to_string(shape), slower, kSlowest);
+    const double slower = times_as_long([&] { product.torch_fp32(); }, [&] { product.torch_bf16(); }, clock);
+    if (slower > kSlowestBf16) bf16_left_out[&form] = bf16_note(form.name, to_string(shape), slower);
   }
   std::vector<Row> rows;
   std::vector<std::function<void()>> calls;

@@ -5,16 +5,12 @@
 
 #include "apps/hpqf/bench_gemm.h"
 #include "apps/hpqf/bench_gemm_case.h"
+#include "apps/hpqf/bench_kernel.h"
 
 namespace hpqf::app {
 
-struct GemmFormat {
-  std::string name;  // "int8", "int12[1x128]"
-  kernels::GemmBlocks blocks;
-};
-
 struct GemmBenchPlan {
-  std::vector<GemmFormat> formats;
+  std::vector<KernelFormat> formats;
   std::vector<LinearShape> shapes;
   std::vector<const GemmForm*> forms;
   const kernels::GemmPath* path = nullptr;

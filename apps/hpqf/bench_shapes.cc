@@ -29,10 +29,6 @@ std::optional<int64_t> size(std::string_view text) {
   return whole && value >= 1 && value <= kLargest ? std::optional(value) : std::nullopt;
 }
 
-double memory_bytes() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
 // Operands and result in fp32 and bf16, the packed weight in each format, and its copy in fp64.
 double needed_bytes(const LinearShape& s) {
   const double m = static_cast<double>(s.m), k = static_cast<double>(s.k), n = static_cast<double>(s.n);
@@ -40,6 +36,10 @@ double needed_bytes(const LinearShape& s) {
 }
 
 }  // namespace
+
+double memory_bytes() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
 
 std::string to_string(const LinearShape& s) { return fmt::format("{}x{}x{}", s.m, s.k, s.n); }
 
@@ -60,16 +60,18 @@ LinearShape parse_shape(const std::string& text) {
   return shape;
 }
 
-std::vector<LinearShape> model_shapes(const std::string& model, int64_t batch_size) {
+std::map<std::string, engine::ProblemShape> seen_shapes(const std::string& model, int64_t batch_size) {
   const models::ModelEntry& entry = models::find_model(model);
   const models::Model instance = entry.make({});
   engine::Runtime runtime(*instance.module, engine::auto_plan());  // unsettled: the engine notes what layers compute
-  {
-    const at::NoGradGuard no_grad;
-    instance.forward(synthetic_batch(entry.task, batch_size > 0 ? batch_size : default_batch_size(model)).data);
-  }
+  const at::NoGradGuard no_grad;
+  instance.forward(synthetic_batch(entry.task, batch_size > 0 ? batch_size : default_batch_size(model)).data);
+  return runtime.take_shapes();
+}
+
+std::vector<LinearShape> model_shapes(const std::string& model, int64_t batch_size) {
   std::vector<LinearShape> shapes;
-  for (const auto& [layer, seen] : runtime.take_shapes()) {
+  for (const auto& [layer, seen] : seen_shapes(model, batch_size)) {
     if (seen.op != "linear") continue;
     const LinearShape shape{seen.a.at(0), seen.b.at(1), seen.b.at(0)};
     if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);

@@ -8,6 +8,7 @@
 
 #include "apps/hpqf/commands.h"
 #include "apps/hpqf/plan_files.h"
+#include "apps/hpqf/plan_history.h"
 #include "hpqf/base/file.h"
 #include "hpqf/observe/audit.h"
 #include "hpqf/observe/explain.h"
@@ -36,12 +37,21 @@ int explain(const std::string& path) {
 void add_explain(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("explain", "Per layer: what was requested, what ran, and why");
   const auto path = std::make_shared<std::string>();
+  const auto history = std::make_shared<bool>(false);
   command->add_option("PATH", *path, "Run folder (plan and audit) or plan file (plan alone)")->required();
+  command->add_flag("--history", *history, "Every change of the plan during the run, and what it was made from");
   command->footer(
       "Examples:\n"
       "  hpqf explain runs/first\n"
-      "  hpqf explain runs/first/plan.json");
-  command->callback([&action, path] { action = [path] { return explain(*path); }; });
+      "  hpqf explain runs/first/plan.json\n"
+      "  hpqf explain runs/first --history");
+  command->callback([&action, path, history] {
+    action = [path, history] {
+      if (!*history) return explain(*path);
+      fmt::print("{}", history_text(*path));
+      return 0;
+    };
+  });
 }
 
 }  // namespace hpqf::app

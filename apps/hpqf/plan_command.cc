@@ -5,7 +5,9 @@
 #include <string>
 
 #include "apps/hpqf/commands.h"
+#include "apps/hpqf/plan_allocate.h"
 #include "apps/hpqf/plan_files.h"
+#include "apps/hpqf/plan_history.h"
 #include "hpqf/base/error.h"
 #include "hpqf/observe/explain.h"
 #include "hpqf/plan/plan.h"
@@ -52,13 +54,15 @@ int check(const Files& files) {
 }  // namespace
 
 void add_plan(CLI::App& app, Action& action) {
-  CLI::App* plan = app.add_subcommand("plan", "Show, compare and check plan files");
+  CLI::App* plan = app.add_subcommand("plan", "Show, compare, check, allocate and replay plans");
   plan->require_subcommand(1);
   plan->footer(
       "Examples:\n"
       "  hpqf plan show runs/first/plan.json\n"
       "  hpqf plan diff a.json b.json\n"
-      "  hpqf plan check mine.json --model resnet20");
+      "  hpqf plan check mine.json --model resnet20\n"
+      "  hpqf plan allocate sensitivity.json --budget bits=4.0 --out plan.json\n"
+      "  hpqf plan replay runs/first");
   const auto files = std::make_shared<Files>();
 
   CLI::App* command = plan->add_subcommand("show", "How the rules of a plan resolve, layer by layer");
@@ -76,9 +80,12 @@ void add_plan(CLI::App& app, Action& action) {
 
   command = plan->add_subcommand("check", "Whether every pattern of a plan names a layer of a model");
   command->add_option("FILE", files->file, "Plan file or run folder")->required();
-  command->add_option("--model", files->model, "resnet20, gpt-mini or lstm-lm")->required();
+  command->add_option("--model", files->model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")->required();
   command->footer("Example:\n  hpqf plan check mine.json --model resnet20");
   command->callback([&action, files] { action = [files] { return check(*files); }; });
+
+  add_plan_allocate(*plan, action);
+  add_plan_replay(*plan, action);
 }
 
 }  // namespace hpqf::app

@@ -1,6 +1,7 @@
 #include "apps/hpqf/train_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -9,6 +10,8 @@
 #include <utility>
 
 #include "hpqf/base/error.h"
+#include "hpqf/observe/export/exporters.h"
+#include "hpqf/observe/run/run_record.h"
 #include "models/data/dataset.h"
 #include "models/registry.h"
 
@@ -25,7 +28,7 @@ bool at_least(double least, double value) { return std::isfinite(value) && value
 }  // namespace
 
 void add_options(CLI::App& command, TrainConfig& c) {
-  command.add_option("--model", c.model, "resnet20, gpt-mini or lstm-lm")->group("What to train");
+  command.add_option("--model", c.model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")->group("What to train");
   command.add_option("--data", c.data, models::kDatasets)->group("What to train");
   command.add_option("--limit", c.limit, "Use only the first N training samples")->group("What to train");
 
@@ -37,6 +40,10 @@ void add_options(CLI::App& command, TrainConfig& c) {
   command.add_option("--plan", c.plan, "A plan file instead of --precision and --sensitive")->group("Precision");
   command
       .add_option("--loss-scale", c.loss_scale, "A number, dynamic, or off; default: dynamic when the plan needs it")
+      ->group("Precision");
+  command
+      .add_flag("--range-compensation", c.range_compensation,
+                "Let fp16, and fp8 without scale, follow the largest values of each layer with a power of two")
       ->group("Precision");
   command
       .add_flag("--strict{formats}", c.strict,
@@ -63,6 +70,19 @@ void add_options(CLI::App& command, TrainConfig& c) {
   command.add_option("--checkpoint-every", c.checkpoint_every, "Steps between checkpoints; default: only at the end")
       ->group("Run");
   command
+      .add_option("--eval-every", c.eval_every,
+                  "Steps between evaluations on the validation data; default: only at the end")
+      ->group("Run");
+  command
+      .add_option(
+          "--export", c.exports,
+          fmt::format("Also write for other tools, step by step: {}; separated by commas, NAME=PATH for another "
+                      "place than OUT/export",
+                      fmt::join(observe::exporter_names(), ", ")))
+      ->delimiter(',')
+      ->group("Run");
+  command.add_option("--prometheus", c.prometheus, "Serve /metrics on PORT (of 127.0.0.1) or HOST:PORT")->group("Run");
+  command
       .add_option("--monitor-gradients", c.monitor_gradients,
                   "Steps between looks at weights and gradients, written to gradients.jsonl; default: none")
       ->group("Monitoring");
@@ -85,7 +105,7 @@ Settings model_defaults(const std::string& model) {
     const char* model;
     Settings settings;
   };
-  // ResNet-20: He et al. (2015), section 4.2. The other two: the usual of their kind, enough for a falling loss.
+  // ResNet-20: He et al. (2015), section 4.2. The others: the usual of their kind, enough for a falling loss.
   static const Row rows[] = {
       {"resnet20",
        {{"data", {"fashion-mnist"}},
@@ -95,6 +115,23 @@ Settings model_defaults(const std::string& model) {
         {"weight-decay", {"0.0001"}},
         {"batch-size", {"128"}},
         {"epochs", {"10"}}}},
+      {"vit-tiny",
+       {{"data", {"fashion-mnist"}},
+        {"optimizer", {"adamw"}},
+        {"lr", {"0.001"}},
+        {"weight-decay", {"0.05"}},
+        {"clip", {"1"}},
+        {"batch-size", {"128"}},
+        {"epochs", {"10"}}}},
+      {"bert-mini",
+       {{"data", {"verses"}},
+        {"optimizer", {"adamw"}},
+        {"lr", {"0.0003"}},
+        {"weight-decay", {"0.01"}},
+        {"clip", {"1"}},
+        {"warmup", {"100"}},
+        {"batch-size", {"32"}},
+        {"epochs", {"3"}}}},
       {"gpt-mini",
        {{"data", {"text"}},
         {"optimizer", {"adamw"}},
@@ -128,6 +165,7 @@ void check(const TrainConfig& c) {
   require(c.limit >= 0, "limit", c.limit, "1 or more; 0 means all");
   require(c.warmup >= 0, "warmup", c.warmup, "0 or more");
   require(c.checkpoint_every >= 0, "checkpoint-every", c.checkpoint_every, "1 or more; 0 means only at the end");
+  require(c.eval_every >= 0, "eval-every", c.eval_every, "1 or more; 0 means only at the end");
   require(c.monitor_gradients >= 0, "monitor-gradients", c.monitor_gradients, "1 or more; 0 means none");
   require(c.monitor >= 0, "monitor", c.monitor, "1 or more; 0 means none");
   require(at_least(0, c.price_per_hour), "price-per-hour", c.price_per_hour, "0 or more; 0 means unknown");
@@ -158,6 +196,7 @@ std::string to_json(const TrainConfig& c) {
     json["plan"] = c.plan;
   }
   if (!c.loss_scale.empty()) json["loss-scale"] = c.loss_scale;
+  if (c.range_compensation) json["range-compensation"] = true;
   if (!c.strict.empty()) json["strict"] = c.strict;
   json["optimizer"] = c.optimizer;
   json["lr"] = c.lr;
@@ -174,12 +213,17 @@ std::string to_json(const TrainConfig& c) {
   json["seed"] = c.seed;
   json["threads"] = c.threads;
   json["checkpoint-every"] = c.checkpoint_every;
+  if (c.eval_every > 0) json["eval-every"] = c.eval_every;
   if (c.monitor_gradients > 0) json["monitor-gradients"] = c.monitor_gradients;
   if (c.monitor > 0) json["monitor"] = c.monitor;
   if (!c.alerts.empty()) json["alerts"] = c.alerts;
   if (!c.reference.empty()) json["reference"] = c.reference;
   if (c.price_per_hour > 0) json["price-per-hour"] = c.price_per_hour;
   return json.dump(1) + "\n";
+}
+
+std::vector<std::pair<std::string, std::string>> settings_text(const TrainConfig& config) {
+  return observe::settings_of(to_json(config));
 }
 
 }  // namespace hpqf::app

@@ -16,6 +16,8 @@
 #include "apps/hpqf/plan_files.h"
 #include "apps/hpqf/progress.h"
 #include "apps/hpqf/stop_signal.h"
+#include "apps/hpqf/train_exports.h"
+#include "hpqf/base/clock.h"
 #include "hpqf/base/error.h"
 #include "hpqf/base/file.h"
 #include "hpqf/engine/auto_plan.h"
@@ -28,9 +30,12 @@ namespace hpqf::app {
 namespace {
 
 constexpr int64_t kContext = 128;  // bytes the text models see at once
+constexpr int64_t kWords = 64;     // tokens of a sentence: 99.7 % of the verses are no longer
+
+int64_t context(models::Task task) { return task == models::Task::sentences ? kWords : kContext; }
 
 models::Dataset load(const TrainConfig& c, const models::ModelEntry& entry) {
-  models::Dataset dataset = models::load_dataset(c.data, {.context = kContext, .limit = c.limit});
+  models::Dataset dataset = models::load_dataset(c.data, {.context = context(entry.task), .limit = c.limit});
   if (dataset.task != entry.task) {
     throw Error(fmt::format("model {} on data {}", c.model, c.data),
                 fmt::format("{} learns from {}; {} holds {}", c.model, name(entry.task), c.data, name(dataset.task)),
@@ -91,9 +96,9 @@ void report_result(const OutFolder& folder, models::Task task, const EvalResult&
                               {"task", name(task)},
                               {"loss", result.loss},
                               {"samples", result.samples}};
-  if (task == models::Task::images) {
+  if (classifies(task)) {
     const double accuracy = result.accuracy.value_or(0);
-    fmt::print("test accuracy {:.2f} %, loss {:.4f}, {} images\n", 100 * accuracy, result.loss, result.samples);
+    fmt::print("test accuracy {:.2f} %, loss {:.4f}, {} {}\n", 100 * accuracy, result.loss, result.samples, name(task));
     json["accuracy"] = accuracy;
   } else {
     const double perplexity = std::exp(result.loss);
@@ -135,7 +140,12 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const models::ModelEntry& entry = models::find_model(c.model);
   const models::Dataset dataset = load(c, entry);
   const models::Model model =
-      entry.make({.in_channels = dataset.channels, .classes = dataset.classes, .context = kContext, .seed = c.seed});
+      entry.make({.in_channels = dataset.channels,
+                  .image = dataset.task == models::Task::images ? dataset.train.data.size(2) : 0,
+                  .classes = dataset.classes,
+                  .vocab = dataset.vocab,
+                  .context = context(entry.task),
+                  .seed = c.seed});
   const ModelHandle handle{model.module, model.forward};
   const plan::ModelFacts facts = engine::describe(*model.module).facts;
 
@@ -144,6 +154,7 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const train::Schedule schedule{.kind = train::parse_schedule(c.schedule), .warmup_steps = c.warmup};
   MixedPrecisionTrainer trainer(handle, {.plan = plan,
                                          .loss_scale = scale,
+                                         .range = {.enabled = c.range_compensation},
                                          .max_grad_norm = c.clip,
                                          .accumulate_steps = c.accumulate,
                                          .strict = strict(c.strict),
@@ -153,12 +164,25 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const train::LossFn loss = [&](const at::Tensor& output, const at::Tensor& target) {
     return models::loss(entry.task, output, target);
   };
+  std::optional<base::LineAppender> evaluations;
+  const auto record = [&](const StepResult& at, const EvalResult& quality) {
+    observe::EvaluationRecord evaluation{at.step,          at.epoch,        quality.loss,
+                                         quality.accuracy, quality.samples, base::unix_seconds()};
+    if (entry.task != models::Task::images) evaluation.accuracy.reset();  // of next bytes: perplexity says more
+    if (!evaluations) evaluations.emplace(folder.file("evaluations.jsonl"));
+    evaluations->append(observe::evaluation_line(evaluation));
+    return evaluation;
+  };
   const auto write_config = [&] { base::atomic_write(folder.file("config.json"), to_json(c)); };
 
   model.module->train();
   TrainSummary summary;
+  StepResult last;
+  Progress* live = nullptr;  // while it draws, warnings go above its line
+  std::optional<TrainExports> exports;
   {
     Progress progress(progress_style(c.quiet), total_steps(c, training.batches()));
+    live = &progress;
     bool started = false;
     TrainOptions options{
         .epochs = c.epochs,
@@ -177,19 +201,37 @@ int run_training(const TrainConfig& c, bool plan_given) {
       folder.keep();
       for (const std::string& change : result.changes) progress.note(fmt::format("step {}: {}", result.step, change));
       progress.step(result);
+      exports->step(result, [&] { return trainer.audit(); });
+      last = result;
+      const bool due = c.eval_every > 0 && result.step % c.eval_every == 0;
+      if (due) exports->evaluation(record(result, trainer.evaluate(validation, loss)));
     };
     // A new run's before the first step: killed at any time, it can be resumed from its folder alone.
     folder.create();
     if (!c.resume) write_config();
     const StopSignal on_signal(trainer);
+    exports.emplace(c, entry.task == models::Task::images ? 0 : kContext, [&](const std::string& text) {
+      if (live)
+        live->warn(text);
+      else
+        fmt::print(stderr, "{}\n", text);
+    });
     summary = trainer.train(training, loss, std::move(options));
+    live = nullptr;
   }
   folder.keep();
-  if (summary.stopped) return report_stop(c, summary);
-  model.module->eval();
-  report_result(folder, entry.task, trainer.evaluate(validation, loss), summary);
   const observe::AuditReport audit = trainer.audit();
+  if (summary.stopped) {
+    exports->finish(summary, audit);
+    return report_stop(c, summary);
+  }
+  model.module->eval();
+  const EvalResult quality = trainer.evaluate(validation, loss);
+  report_result(folder, entry.task, quality, summary);
+  if (last.step > 0) exports->evaluation(record(last, quality));  // 0: a resume of a run that was through
+  exports->finish(summary, audit);
   fmt::print("\n{}", c.quiet ? audit.totals() : audit.table());
+  if (const std::string exported = exports->where(); !exported.empty()) fmt::print("\nexported to {}\n", exported);
   fmt::print("\nrun folder {}: plan.json metrics.jsonl audit.json config.json result.json checkpoints/\n", c.out);
   return 0;
 }

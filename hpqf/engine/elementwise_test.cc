@@ -57,7 +57,9 @@ Results run(const Case& c, const Tensor& data, const Tensor& g) {
 
 void expect_close(const Tensor& a, const Tensor& b, const char* what) {
   ASSERT_EQ(a.defined(), b.defined()) << what;
-  if (a.defined()) EXPECT_TRUE(at::allclose(a, b, 2e-5, 2e-6)) << what << " " << (a - b).abs().max().item<double>();
+  if (a.defined()) {
+    EXPECT_TRUE(at::allclose(a, b, 2e-5, 2e-6)) << what << " " << (a - b).abs().max().item<double>();
+  }
 }
 
 TEST(Elementwise, EqualsTorchForwardBackwardAndTwice) {

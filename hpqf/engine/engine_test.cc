@@ -49,7 +49,9 @@ void expect_identical(nn::Module& m, Run run) {
   ASSERT_EQ(plain.size(), ours.size());
   for (size_t i = 0; i < plain.size(); ++i) {
     ASSERT_EQ(plain[i].defined(), ours[i].defined());
-    if (plain[i].defined()) EXPECT_TRUE(plain[i].equal(ours[i])) << i;
+    if (plain[i].defined()) {
+      EXPECT_TRUE(plain[i].equal(ours[i])) << i;
+    }
   }
 }
 

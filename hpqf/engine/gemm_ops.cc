@@ -1,4 +1,4 @@
-// Kernels of the linear family, attention and embedding.
+// Kernels of the linear family and attention.
 #include "hpqf/engine/gemm.h"  // first: the _ops.h headers lean on ATen/core/Tensor.h
 
 #include <ATen/ops/addbmm_ops.h>
@@ -8,7 +8,6 @@
 #include <ATen/ops/baddbmm_ops.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/dot_ops.h>
-#include <ATen/ops/embedding_ops.h>
 #include <ATen/ops/linalg_vecdot_ops.h>
 #include <ATen/ops/linear_ops.h>
 #include <ATen/ops/matmul_ops.h>
@@ -18,6 +17,7 @@
 #include <ATen/ops/scaled_dot_product_attention_ops.h>
 
 #include "hpqf/engine/ops.h"
+#include "hpqf/engine/probe.h"
 #include "hpqf/engine/rounding.h"
 
 namespace hpqf::engine {
@@ -75,8 +75,16 @@ Tensor run_linear(const Tensor& x, const Tensor& w, const OptTensor& bias) {
                    .is_linear = w.dim() == 2,
                    .flops = w.dim() == 2 ? 2.0 * double(x.numel()) * double(w.size(0)) : 2.0 * double(x.numel()),
                    .torch = [](const Tensor& a, const Tensor& b, const OptTensor& c) { return linear::call(a, b, c); },
-                   .formulas = [&] { return w.dim() == 2 && x.dim() >= 1 ? linear_formulas() : std::nullopt; }},
+                   .formulas = [&] { return w.dim() == 2 && x.dim() >= 1 ? linear_formulas() : std::nullopt; },
+                   .repeat =
+                       [] {
+                         return Repeat{[](const Tensor& a, const Tensor& b) { return linear::call(a, b, {}); }, {}};
+                       }},
                   *layer);
+}
+
+Repeat repeat_product() {  // mm, bmm, mv and dot are cases of matmul
+  return {[](const Tensor& a, const Tensor& b) { return matmul::call(a, b); }, {}};
 }
 
 // A plain product; the second operand is a weight when it is a parameter of the model.
@@ -99,7 +107,8 @@ Tensor run_product(std::string_view op, const Tensor& a, const Tensor& b, Torch 
                    .b_in_out = true,
                    .flops = product_flops(a, b),
                    .torch = [&](const Tensor& x, const Tensor& y, const OptTensor&) { return torch(x, y); },
-                   .formulas = [&] { return product_formulas(a, b); }},
+                   .formulas = [&] { return product_formulas(a, b); },
+                   .repeat = repeat_product},
                   *layer);
 }
 
@@ -144,7 +153,16 @@ Tensor run_added(std::string_view op, const Tensor& c, const Tensor& a, const Te
                      // In torch's own low precision the addend comes in the operands' type too.
                      return OP::call(c.scalar_type() == x.scalar_type() ? c : c.to(x.scalar_type()), x, y, beta, alpha);
                    },
-                   .formulas = [&] { return plain ? product_formulas(a, b) : std::nullopt; }},
+                   .formulas = [&] { return plain ? product_formulas(a, b) : std::nullopt; },
+                   .repeat =
+                       [&] {
+                         return Repeat{[alpha](const Tensor& x, const Tensor& y) {
+                                         Tensor product = matmul::call(x, y);
+                                         if constexpr (std::is_same_v<OP, addbmm>) product = product.sum(0);
+                                         return alpha.equal(1) ? product : product.mul(alpha);
+                                       },
+                                       {}};
+                       }},
                   *layer);
 }
 Tensor run_addmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
@@ -159,6 +177,18 @@ Tensor run_addmv(const Tensor& c, const Tensor& a, const Tensor& b, const at::Sc
 }
 Tensor run_addbmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
   return run_added<addbmm>("addbmm", c, a, b, beta, alpha);
+}
+
+// Attention is not bilinear: its error is the difference of two runs, without dropout, which would be another one each.
+Repeat repeat_attention(const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, bool causal,
+                        std::optional<double> scale, bool gqa) {
+  auto run = [=](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return scaled_dot_product_attention::call(q, k, v, mask, 0.0, causal, scale, gqa);
+  };
+  return {{}, [run, q = q.detach(), k = k.detach(), v = v.detach()](const BlockFormat& f, const Layer& layer) {
+            auto rounded = [&](const Tensor& t, int64_t axis) { return round(t, f, axis, layer, plan::Role::input); };
+            return run(rounded(q, -1), rounded(k, -1), rounded(v, -2)).sub(run(q, k, v));
+          }};
 }
 
 // Both products of attention on rounded q, k, v; the probabilities between them stay fp32 (softmax rule), so torch's
@@ -195,7 +225,8 @@ Tensor run_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Op
                                          value.scalar_type() == x.scalar_type() ? value : value.to(x.scalar_type()),
                                          mask, dropout, causal, scale, gqa);
                        },
-                   .formulas = [] { return std::optional<BackwardFormulas>(); }},
+                   .formulas = [] { return std::optional<BackwardFormulas>(); },
+                   .repeat = [&] { return repeat_attention(q, k, v, mask, causal, scale, gqa); }},
                   *layer);
 }
 
@@ -230,32 +261,6 @@ Tensor run_vecdot(const Tensor& a, const Tensor& b, int64_t dim) {
                                       b, dim);
 }
 
-// Rows of the rounded table. The gradient is a sum of fp32 rows: nothing to round there.
-Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding, bool scale_by_freq,
-                     bool sparse) {
-  OwnKeyOff off;
-  Layer* layer = find_layer(weight, Use::lookup);
-  if (!layer) return embedding::call(weight, indices, padding, scale_by_freq, sparse);
-  AllAutocastOff all;
-  const std::string_view why = untouchable(weight, weight);
-  const BlockFormat planned = layer->precision().weight;
-  const BlockFormat format = why.empty() ? planned : BlockFormat{};
-  OpRecord r{.op = "embedding",
-             .requested_a = {},
-             .requested_b = planned,
-             .b = format,
-             .implementation = format.format == Format::fp32 ? "torch" : "emulated",
-             .reason = why,
-             .is_gemm = false};
-  check_strict(*layer, r, format.format == Format::fp32);
-  const uint64_t sequence = at::sequence_number::peek();
-  const int64_t start = now_ns();
-  Tensor y = embedding::call(round_weight(weight, format, -1, ref(layer)), indices, padding, scale_by_freq, sparse);
-  emit_forward(*layer, r, now_ns() - start);
-  if (y.requires_grad()) follow_backward(y, sequence, ref(layer), r, {}, -1, false, true);
-  return y;
-}
-
 }  // namespace
 
 void register_gemm_ops(torch::Library& aten) {
@@ -273,7 +278,6 @@ void register_gemm_ops(torch::Library& aten) {
   intercept<addr>(aten, run_addr);
   intercept<linalg_vecdot>(aten, run_vecdot);
   intercept<scaled_dot_product_attention>(aten, run_attention);
-  intercept<embedding>(aten, run_embedding);
 }
 
 }  // namespace hpqf::engine

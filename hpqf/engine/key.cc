@@ -51,6 +51,7 @@ void install() {
         ->fallback(torch::CppFunction::makeFallthrough());
     auto* aten = new torch::Library(torch::Library::IMPL, "aten", k, __FILE__, __LINE__);
     register_gemm_ops(*aten);
+    register_lookup_ops(*aten);
     register_conv_ops(*aten);
     register_rnn_ops(*aten);
     register_rule_ops(*aten);

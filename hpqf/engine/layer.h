@@ -10,6 +10,7 @@
 
 #include "hpqf/base/export.h"
 #include "hpqf/engine/problem_shape.h"
+#include "hpqf/engine/range.h"
 #include "hpqf/observe/event.h"
 #include "hpqf/plan/plan.h"
 
@@ -22,6 +23,7 @@ enum class Strict : uint8_t {
 };
 
 struct RuntimeState;
+class Probe;
 
 struct Layer {
   std::string name;
@@ -31,6 +33,7 @@ struct Layer {
   const LayerPrecision& precision() const { return *current.load(std::memory_order_acquire); }
 
   std::atomic<const LayerPrecision*> current{nullptr};  // replaced between steps only; old values stay alive
+  mutable RangeSites ranges;                            // casts of a layer that is otherwise left alone note here
 };
 
 // Shared by the Runtime and by every autograd node whose backward still has to follow the plan.
@@ -41,9 +44,12 @@ struct RuntimeState : std::enable_shared_from_this<RuntimeState> {
   std::shared_ptr<observe::EventSink> events;  // may be null
   Strict strict = Strict::off;
   std::atomic<bool> log_shapes{false};
+  std::atomic<bool> compensate_range{false};
+  std::atomic<bool> note_ranges{true};   // off while an evaluation runs: it must not steer the training
   std::atomic<bool> own_kernels{false};  // the plan runs layers on our own GEMM: our element-wise loops serve too
   ShapeLog shapes;
-  std::string force;  // implementation forced by tests and benchmarks; "" chooses
+  std::atomic<Probe*> probe{nullptr};  // a measurement: ops run in fp32 and are handed to it (probe.h)
+  std::string force;                   // implementation forced by tests and benchmarks; "" chooses
 
   // Events carry string_views: texts built at run time live here, once each.
   std::string_view intern(std::string text) {

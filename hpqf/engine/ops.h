@@ -9,7 +9,8 @@
 
 namespace hpqf::engine {
 
-void register_gemm_ops(torch::Library& aten);         // linear, addmm, matmul, mm, bmm, baddbmm, attention, embedding
+void register_gemm_ops(torch::Library& aten);         // linear, addmm, matmul, mm, bmm, baddbmm, attention
+void register_lookup_ops(torch::Library& aten);       // embedding, embedding_bag
 void register_conv_ops(torch::Library& aten);         // convolutions, plain and transposed
 void register_rnn_ops(torch::Library& aten);          // lstm, gru, rnn
 void register_rule_ops(torch::Library& aten);         // softmax, norms, losses: fp32 by rule

@@ -72,8 +72,12 @@ at::Tensor round(const at::Tensor& t, const BlockFormat& format, int64_t axis, c
     layout = layout_of(source, axis, !unscaled(format));
   }
   at::Tensor out = at::empty_like(source);
-  const auto stats =
-      kernels::quantize_dequantize(source.const_data_ptr<float>(), out.mutable_data_ptr<float>(), *layout, format);
+  const float* from = source.const_data_ptr<float>();
+  float* to = out.mutable_data_ptr<float>();
+  const kernels::RoundStats stats =
+      layer.runtime->compensate_range && range_moves(format)
+          ? round_in_range(from, to, *layout, format, layer.ranges.at(role), layer.runtime->note_ranges)
+          : kernels::quantize_dequantize(from, to, *layout, format);
   report_cast(layer, role, format, t.numel(), stats.nonfinite_in, stats.overflow);
   return out;
 }

@@ -11,6 +11,7 @@
 #include "hpqf/engine/identity.h"
 #include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/key.h"
+#include "hpqf/engine/range.h"
 #include "hpqf/engine/scope.h"
 
 namespace hpqf::engine {
@@ -18,6 +19,8 @@ namespace hpqf::engine {
 struct Runtime::Impl {
   std::shared_ptr<RuntimeState> state = std::make_shared<RuntimeState>();
   PrecisionPlan plan;
+  plan::RangeRules range_rules;
+  plan::RangeState ranges;
   std::optional<Scope> scope;  // C++ models: open on the constructing thread
 
   Layer* find(std::string_view name) {
@@ -33,6 +36,7 @@ struct Runtime::Impl {
       const LayerPrecision* now = layer.current.load(std::memory_order_relaxed);
       if (now && *now == precision) continue;
       layer.current.store(&state->precisions.emplace_back(std::move(precision)), std::memory_order_release);
+      for (const plan::Role role : RangeSites::kRoles) layer.ranges.at(role).exponent = RangeSite::kUnknown;
     }
     plan = std::move(next);
     state->log_shapes = unsettled(plan);
@@ -53,6 +57,9 @@ struct Runtime::Impl {
 
   Impl(ModelDescription model, PrecisionPlan p, RuntimeOptions options) {
     install();
+    plan::check(options.range);
+    range_rules = options.range;
+    state->compensate_range = options.range.enabled;
     state->facts = std::move(model.facts);
     state->events = std::move(options.events);
     state->strict = options.strict;
@@ -88,7 +95,22 @@ const PrecisionPlan& Runtime::plan() const { return impl_->plan; }
 const plan::ModelFacts& Runtime::facts() const { return impl_->state->facts; }
 void Runtime::apply(PrecisionPlan plan) { impl_->set_plan(std::move(plan)); }
 
+void Runtime::follow_ranges() {
+  if (!impl_->range_rules.enabled) return;
+  impl_->ranges = plan::follow_ranges(std::move(impl_->ranges), take_ranges(*impl_->state), impl_->range_rules);
+  engine::set_ranges(*impl_->state, impl_->ranges);
+}
+const plan::RangeState& Runtime::ranges() const { return impl_->ranges; }
+bool Runtime::note_ranges(bool on) { return impl_->state->note_ranges.exchange(on); }
+void Runtime::set_ranges(plan::RangeState ranges) {
+  take_ranges(*impl_->state);  // casts of before belong to another run
+  impl_->ranges = std::move(ranges);
+  engine::set_ranges(*impl_->state, impl_->ranges);
+}
+
 std::map<std::string, ProblemShape> Runtime::take_shapes() { return impl_->state->shapes.take(); }
+
+void Runtime::set_probe(Probe* probe) { impl_->state->probe = probe; }
 
 void Runtime::rescan(std::vector<LayerParameter> parameters) {
   unregister(impl_->state.get());

@@ -12,12 +12,15 @@
 #include "hpqf/engine/problem_shape.h"
 #include "hpqf/observe/audit.h"
 #include "hpqf/plan/plan.h"
+#include "hpqf/plan/range.h"
 
 namespace torch::nn {
 class Module;
 }
 
 namespace hpqf::engine {
+
+class Probe;
 
 struct LayerParameter {
   std::string layer;  // qualified module name
@@ -35,6 +38,7 @@ HPQF_API ModelDescription describe(const torch::nn::Module& model);
 struct RuntimeOptions {
   Strict strict = Strict::off;
   std::shared_ptr<observe::EventSink> events;  // e.g. a shared observe::Audit
+  plan::RangeRules range;                      // compensation for fp16 and unscaled fp8 that run emulated
   std::string force_implementation;            // "emulated", "torch.bf16", ...: for tests; "" chooses
 };
 
@@ -55,8 +59,16 @@ class HPQF_API Runtime {
   void apply(PrecisionPlan plan);                       // between steps only; Error when it does not fit the model
   void rescan(std::vector<LayerParameter> parameters);  // after module.to(dtype): parameters live elsewhere now
   Layer* layer(std::string_view name);                  // Error with the nearest names
+  // At a step boundary, with range compensation: the exponents of the next step, from the casts since the last call.
+  // Python models do it on the way into the model, too.
+  void follow_ranges();
+  const plan::RangeState& ranges() const;
+  void set_ranges(plan::RangeState ranges);  // of a run that is resumed
+  bool note_ranges(bool on);                 // off for an evaluation; returns what it was
   // What the layers computed since the last call, while the plan was unsettled (auto_plan.h).
   std::map<std::string, ProblemShape> take_shapes();
+  // While set, ops run in fp32 whatever the plan says, and the probe sees them (probe.h). null ends it.
+  void set_probe(Probe* probe);
 
  private:
   struct Impl;

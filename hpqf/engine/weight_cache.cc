@@ -17,13 +17,14 @@ struct Key {
   int64_t offset, rows, stride0, axis;
   uint32_t format;
   CopyUse use;
+  int exponent;
   bool operator==(const Key&) const = default;
 };
 struct Hash {
   size_t operator()(const Key& k) const {
     size_t h = std::hash<const void*>()(k.storage);
     for (uint64_t v : {uint64_t(k.offset), uint64_t(k.rows), uint64_t(k.stride0), uint64_t(k.axis),
-                       uint64_t(k.format) << 8 | uint64_t(k.use)})
+                       uint64_t(k.format) << 8 | uint64_t(k.use), uint64_t(k.exponent)})
       h = (h ^ v) * 0x9E3779B97F4A7C15ull;
     return h;
   }
@@ -50,7 +51,7 @@ bool cacheable(const at::Tensor& w) {
 }
 
 at::Tensor weight_copy(const at::Tensor& w, CopyUse use, const BlockFormat& format, int64_t axis,
-                       c10::function_ref<at::Tensor()> make) {
+                       c10::function_ref<at::Tensor()> make, int exponent) {
   auto storage = w.storage();
   const Key key{storage.unsafeGetStorageImpl(),
                 w.storage_offset(),
@@ -58,7 +59,8 @@ at::Tensor weight_copy(const at::Tensor& w, CopyUse use, const BlockFormat& form
                 w.dim() > 0 ? w.stride(0) : 1,
                 axis,
                 code(format),
-                use};
+                use,
+                exponent};
   const uint64_t version = w._version();
   // `p.data.mul_(...)` writes the same bytes under another version counter, so the version alone would go stale.
   // Reading the weight once (at read bandwidth) costs about a third of rounding it anew.
@@ -85,8 +87,11 @@ at::Tensor round_weight(const at::Tensor& w, const BlockFormat& format, int64_t 
   if (format.format == Format::fp32) return w;
   if (axis < 0) axis += w.dim();
   if (!cacheable(w)) return round_ste(w, format, axis, layer, plan::Role::weight);
-  return straight_through(w, weight_copy(w, CopyUse::rounded, format, axis,
-                                         [&] { return round(w, format, axis, *layer, plan::Role::weight); }));
+  const bool moves = layer->runtime->compensate_range && range_moves(format);
+  const int exponent = moves ? layer->ranges.at(plan::Role::weight).exponent.load() : 0;
+  return straight_through(w, weight_copy(
+                                 w, CopyUse::rounded, format, axis,
+                                 [&] { return round(w, format, axis, *layer, plan::Role::weight); }, exponent));
 }
 
 WeightCacheStats weight_cache_stats() {

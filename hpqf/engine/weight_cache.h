@@ -16,8 +16,9 @@ enum class CopyUse : uint8_t {
 
 // The copy of `w` that `make` produced for the same bytes, else a new one. Writes through `.data` change no version, so
 // the content's fingerprint is compared too. `w` must be cacheable().
+// `exponent`: where the range of the format lies (range.h).
 at::Tensor weight_copy(const at::Tensor& w, CopyUse use, const BlockFormat& format, int64_t axis,
-                       c10::function_ref<at::Tensor()> make);
+                       c10::function_ref<at::Tensor()> make, int exponent = 0);
 bool cacheable(const at::Tensor& w);  // dense fp32 CPU memory with a version counter
 
 }  // namespace hpqf::engine

@@ -32,8 +32,9 @@ struct Job {
   RoundOptions options;
   RoundParams params;
   std::atomic<int64_t> nonfinite{0}, overflow{0};
+  std::atomic<int32_t> largest{0};  // finite magnitude, as bits; where asked for
 
-  RoundStats stats() const { return {nonfinite.load(), overflow.load()}; }
+  RoundStats stats() const { return {nonfinite.load(), overflow.load(), std::bit_cast<float>(largest.load())}; }
 };
 
 // Random numbers for the elements [first, first + n), n <= kChunk.
@@ -80,26 +81,41 @@ void emit_run(Job& job, int64_t first, int64_t n, float scale) {
   }
 }
 
+void raise(std::atomic<int32_t>& largest, int32_t value) {
+  int32_t seen = largest.load();
+  while (seen < value && !largest.compare_exchange_weak(seen, value)) {
+  }
+}
+
+// Largest finite magnitude of a chunk as bits. The leaf lets NaN and infinity show, which is rare: then one by one.
+int32_t finite_largest(const Job& job, int64_t first, int64_t n) {
+  const int32_t all = job.leaves.largest_bits(job.in + first, n);
+  if (all < kInfinity) return all;
+  int32_t largest = 0;
+  for (int64_t i = first; i < first + n; ++i) {
+    const int32_t bits = std::bit_cast<int32_t>(job.in[i]) & 0x7fffffff;
+    if (bits < kInfinity) largest = std::max(largest, bits);
+  }
+  return largest;
+}
+
 // --- one function per way the blocks lie ---
 void unscaled(Job& job) {
   base::parallel_for(0, job.layout.numel(), kGrain, [&job](int64_t begin, int64_t end) {
     Numbers numbers;
     Counts counts;
+    int32_t largest = 0;
     for (int64_t i = begin; i < end; i += kChunk) {
       const int64_t size = std::min(kChunk, end - i);
+      if (job.options.amax) largest = std::max(largest, finite_largest(job, i, size));  // before `out` may overwrite it
       const Counts c = job.leaves.round(job.params, job.in + i, job.out + i, size, numbers.fill(job, i, size));
       counts.nonfinite += c.nonfinite;
       counts.overflow += c.overflow;
     }
     job.nonfinite += counts.nonfinite;
     job.overflow += counts.overflow;
+    raise(job.largest, largest);
   });
-}
-
-void raise(std::atomic<int32_t>& largest, int32_t value) {
-  int32_t seen = largest.load();
-  while (seen < value && !largest.compare_exchange_weak(seen, value)) {
-  }
 }
 
 void whole_tensor(Job& job) {
@@ -223,7 +239,7 @@ RoundStats drive(Job& job) {
 
 RoundStats drive_round(const Leaves& leaves, const float* in, float* out, BlockLayout layout, const BlockFormat& format,
                        const RoundOptions& options) {
-  Job job{leaves, in, out, nullptr, nullptr, layout, format, options, round_params(format.format)};
+  Job job{leaves, in, out, nullptr, nullptr, layout, format, options, round_params(format.format, options.exponent)};
   return drive(job);
 }
 

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+
 #include "hpqf/base/error.h"
 #include "hpqf/kernels/choose.h"
 #include "hpqf/kernels/drive.h"
@@ -59,6 +63,16 @@ void check_layout(const BlockLayout& layout) {
                 "sizes of 0 or more", "pass the sizes of the tensor before, at and after the block axis");
 }
 
+void check_range(const BlockFormat& format, int exponent) {
+  if (exponent == 0) return;
+  const bool movable = format.shape == formats::BlockShape::none && formats::info(format.format).exponent_bits < 8;
+  if (movable && std::abs(exponent) <= kMostRangeExponent) return;
+  throw Error(fmt::format("{} with its range moved by 2^{}", formats::to_string(format), exponent),
+              fmt::format("exponents from -{0} to {0} for formats without scale whose range is under that of fp32",
+                          kMostRangeExponent),
+              "a scaled format follows the range by itself: leave the exponent 0");
+}
+
 }  // namespace
 
 std::span<const Implementation> implementations() { return kList; }
@@ -67,6 +81,7 @@ RoundStats quantize_dequantize(const float* in, float* out, BlockLayout layout, 
                                const RoundOptions& options) {
   check_layout(layout);
   formats::check(format);
+  check_range(format, options.exponent);
   return best().round(in, out, layout, format, options);
 }
 

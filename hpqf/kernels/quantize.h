@@ -22,9 +22,11 @@ struct RoundStats {
   int64_t nonfinite_in = 0;  // NaN or infinity already in the source
   int64_t overflow = 0;  // finite in the source, infinity after rounding, or clipped (saturating formats without scale;
                          // a scale is chosen so that nothing clips)
+  float amax = 0;        // largest finite |source|, where RoundOptions::amax asked for it; else 0
   RoundStats& operator+=(const RoundStats& o) {
     nonfinite_in += o.nonfinite_in;
     overflow += o.overflow;
+    if (o.amax > amax) amax = o.amax;
     return *this;
   }
 };
@@ -33,6 +35,10 @@ struct RoundOptions {
   Rounding rounding = Rounding::nearest_even;
   uint64_t seed = 0;  // stochastic rounding draws Philox(seed, stream, index): same result for any thread count
   uint64_t stream = 0;
+  // Unscaled formats with fewer exponents than fp32 (fp16; fp8 without scale): the range lies `exponent` binades lower,
+  // out = round_to(in * 2^exponent) * 2^-exponent. From -80 to 80; elsewhere it must be 0.
+  int exponent = 0;
+  bool amax = false;  // measure RoundStats::amax; unscaled formats only. Costs a look at memory that is in the cache.
 };
 
 // out[i] = round_to(format, in[i] / scale) * scale with the block's scale (in[i] / scale, which may exceed the largest

@@ -150,6 +150,7 @@ void expect_round(const Implementation& i, const std::vector<float>& x, const Bl
   EXPECT_TRUE(out.intact()) << describe(i, f, l, data);
   EXPECT_EQ(got.nonfinite_in, stats.nonfinite_in) << describe(i, f, l, data);
   EXPECT_EQ(got.overflow, stats.overflow) << describe(i, f, l, data);
+  EXPECT_EQ(got.amax, stats.amax) << describe(i, f, l, data);
 }
 
 // --- tests ---
@@ -173,6 +174,21 @@ TEST_P(EveryImplementation, RoundsAsTheReference) {
           expect_round(impl, x, l, f, {Rounding::stochastic, 99, seed}, data);
         if (HasFailure()) return;
       }
+}
+
+TEST_P(EveryImplementation, MovesTheRangeOfUnscaledFormatsAndMeasuresTheLargestMagnitude) {
+  uint32_t seed = 1;
+  for (const Format format : {Format::fp16, Format::fp8_e4m3, Format::fp8_e5m2})
+    for (const int exponent : {-80, -31, -3, 0, 1, 17, 80})
+      for (const BlockLayout& l : kLayouts)
+        for (const Data data : kAllData) {
+          if (l.numel() > 3000 && data != Data::one_infinity) continue;
+          const auto x = make(data, l.numel(), ++seed);
+          const BlockFormat f{format, BlockShape::none, 0, ScaleType::none};
+          expect_round(impl, x, l, f, {.exponent = exponent, .amax = true}, data);
+          expect_round(impl, x, l, f, {Rounding::stochastic, 99, seed, exponent, true}, data);
+          if (HasFailure()) return;
+        }
 }
 
 TEST_P(EveryImplementation, RoundsEveryUpperHalfOfAPattern) {
@@ -308,9 +324,26 @@ TEST(Quantize, PublicFunctionsRefuseWhatTheyCannotDo) {
   EXPECT_THROW(quantize_dequantize(x, x, {1, -1, 1}, int8), Error);
   EXPECT_THROW(quantize_dequantize(x, x, {1, 4, 1}, {Format::int8, BlockShape::vector, 0, ScaleType::fp32}), Error);
   EXPECT_THROW(quantize_dequantize(x, x, {1, 4, 1}, {Format::bf16, BlockShape::row, 0, ScaleType::fp32}), Error);
+  EXPECT_THROW(quantize_dequantize(x, x, {1, 4, 1}, int8, {.exponent = 1}), Error);
+  EXPECT_THROW(quantize_dequantize(x, x, {1, 4, 1}, formats::default_block(Format::bf16), {.exponent = 1}), Error);
+  EXPECT_THROW(quantize_dequantize(x, x, {1, 4, 1}, formats::default_block(Format::fp16), {.exponent = 81}), Error);
   EXPECT_THROW(quantize_int8(x, codes, scale, {1, 4, 1}, formats::default_block(Format::int12)), Error);
   EXPECT_THROW(quantize_int8(x, codes, scale, {1, 4, 1}, formats::default_block(Format::fp8_e4m3)), Error);
   EXPECT_EQ(quantize_dequantize(nullptr, nullptr, {5, 0, 3}, int8).overflow, 0);
+}
+
+TEST(Quantize, ARangeMovedByTwoToTheEIsTheFormatOfTheScaledNumber) {
+  const float x[] = {300000.0f, 70000.0f, -1.0f, 0x1p-20f, 0.0f};
+  float y[5];
+  const BlockFormat fp16 = formats::default_block(Format::fp16);
+  EXPECT_EQ(quantize_dequantize(x, y, {1, 5, 1}, fp16).overflow, 2);
+  const RoundStats moved = quantize_dequantize(x, y, {1, 5, 1}, fp16, {.exponent = -4, .amax = true});
+  EXPECT_EQ(moved.overflow, 0);
+  EXPECT_EQ(moved.amax, 300000.0f);
+  EXPECT_EQ(y[0], 300032.0f);  // 11 bits of 300000: a multiple of 256 below 2^19
+  EXPECT_EQ(y[2], -1.0f);
+  EXPECT_EQ(y[3], 0x1p-20f);  // the smallest: 2^-24 * 2^4
+  EXPECT_EQ(y[4], 0.0f);
 }
 
 TEST(Quantize, BlockedErrorIsWithinHalfAStepOfItsScale) {

@@ -9,7 +9,7 @@ constexpr int32_t kInfinity = 0x7f800000, kQuietNan = 0x7fc00000;
 int32_t pattern(float x) { return std::bit_cast<int32_t>(x); }
 }  // namespace
 
-RoundParams round_params(Format format) {
+RoundParams round_params(Format format, int exponent) {
   const formats::FormatInfo& f = formats::info(format);
   RoundParams p;
   if (format == Format::fp32) return p;
@@ -26,6 +26,8 @@ RoundParams round_params(Format format) {
   p.beyond = pattern(std::ldexp(1.0f, std::ilogb(f.largest) + 1));
   p.overflow = f.saturates ? p.largest : kInfinity;
   p.zero = f.is_integer ? 0.0f : -0.0f;
+  for (int32_t* part : {&p.lowest, &p.largest, &p.beyond, &p.overflow})
+    if (*part != kInfinity) *part -= exponent * (1 << 23);
   return p;
 }
 

@@ -25,6 +25,10 @@ struct RoundParams {
   float zero = 0;        // added to the result: -0 changes nothing, +0 takes the sign off a zero (integers)
 };
 
-HPQF_API RoundParams round_params(Format format);  // exported for the tests
+// With an exponent e the constants of round_to(format, x * 2^e) * 2^-e: the format's range moved down by e binades,
+// which costs the loops nothing. Formats with the exponents of fp32 have no range to move and take any e as 0. |e| <=
+// kMostRangeExponent, so that every pattern stays a normal number. Exported for the tests.
+inline constexpr int kMostRangeExponent = 80;
+HPQF_API RoundParams round_params(Format format, int exponent = 0);
 
 }  // namespace hpqf::kernels

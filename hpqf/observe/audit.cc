@@ -15,6 +15,7 @@ struct Audit::Impl {
   mutable std::mutex mutex;
   double total_seconds = 0;
   int64_t steps = 0, samples = 0;
+  AuditReport earlier;                 // of the steps before a resume
   std::vector<UncountedOp> uncounted;  // share_of_time is the sum over samples
   std::map<std::string, size_t> uncounted_index;
   std::vector<plan::CastObservation> casts;
@@ -65,8 +66,15 @@ AuditReport Audit::report() const {
   report.total_seconds = impl_->total_seconds;
   report.steps = impl_->steps;
   report.uncounted = impl_->uncounted;
+  report.sampled_steps = impl_->samples;
   for (UncountedOp& op : report.uncounted) op.share_of_time /= static_cast<double>(impl_->samples);
-  return report;
+  return impl_->earlier.steps > 0 ? merged(impl_->earlier, report) : report;
+}
+
+void Audit::restore(AuditReport earlier) {
+  clear();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->earlier = std::move(earlier);
 }
 
 plan::Observations Audit::take_observations(int64_t step) {
@@ -85,6 +93,7 @@ void Audit::clear() {
   impl_->steps = impl_->samples = 0;
   impl_->uncounted.clear();
   impl_->uncounted_index.clear();
+  impl_->earlier = {};
   impl_->casts.clear();
   impl_->cast_index.clear();
 }

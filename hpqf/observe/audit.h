@@ -33,6 +33,7 @@ struct HPQF_API AuditReport {
   std::vector<UncountedOp> uncounted;
   double total_seconds = 0;  // wall time of the steps the audit covers, 0 if nobody told
   int64_t steps = 0;
+  int64_t sampled_steps = 0;  // of them those whose uncounted ops were listed
   // Share of GEMM FLOPs (and of counted time) whose low operand format is `format`, e.g. {"bf16", 0.93, 0.88, emulated
   // = true}.
   struct Share {
@@ -53,6 +54,9 @@ struct HPQF_API AuditReport {
   std::string totals() const;  // steps, wall time and how much of it is counted, shares, uncounted ops
 };
 
+// One report over the steps of both. Rows of the same content add up; `earlier` gives the order.
+HPQF_API AuditReport merged(AuditReport earlier, const AuditReport& later);
+
 // A sink that aggregates, by the content of the strings: they may die with the runtime that emitted the event. Cost per
 // event: about 75 ns with 90 bytes of strings (measured, one AMD EPYC core, AVX2); no allocation once a key was seen.
 class HPQF_API Audit : public EventSink {
@@ -64,7 +68,9 @@ class HPQF_API Audit : public EventSink {
   void add_step(double seconds);  // wall time of one step
   // One sample. Merges by name: calls add up, shares become the mean over all samples (0 where an op is missing).
   void add_uncounted(std::vector<UncountedOp> ops);
-  AuditReport report() const;
+  AuditReport report() const;  // with what restore() was given
+  // Forgets all and goes on from `earlier`, the report of a run that is resumed.
+  void restore(AuditReport earlier);
   // The casts since the last call, in order of their first event. Events of one layer, role and format add up, but
   // those whose source was finite stay apart from those whose source was not: only the former can be a cause.
   plan::Observations take_observations(int64_t step);

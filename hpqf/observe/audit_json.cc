@@ -79,6 +79,7 @@ std::string AuditReport::to_json(int indent) const {
   json["schema"] = kSchema;
   json["version"] = kVersion;
   json["steps"] = steps;
+  json["sampled_steps"] = sampled_steps;
   json["total_seconds"] = total_seconds;
   json["rows"] = Json::array();
   for (const AuditRow& row : rows) json["rows"].push_back(row_json(row));
@@ -96,9 +97,10 @@ AuditReport AuditReport::from_json(std::string_view text, std::string_view where
   const Json json = plan::parse_json(text, where);
   const JsonObject root(json, std::string(where));
   root.check_schema(kSchema, kVersion);
-  root.allow({"schema", "version", "steps", "total_seconds", "rows", "uncounted", "shares"});
+  root.allow({"schema", "version", "steps", "sampled_steps", "total_seconds", "rows", "uncounted", "shares"});
   AuditReport report;
   report.steps = root.integer("steps", 0);
+  report.sampled_steps = json.contains("sampled_steps") ? root.integer("sampled_steps", 0) : 0;
   report.total_seconds = root.number("total_seconds", 0);
   const Json& rows = root.array("rows");
   for (size_t i = 0; i < rows.size(); ++i) report.rows.push_back(read_row(rows[i], where, i));

@@ -251,5 +251,42 @@ TEST(AuditJson, ErrorsNameThePlace) {
     ASSERT_THROW(AuditReport::from_json(good.substr(0, length)), Error) << length;
 }
 
+TEST(Audit, GoesOnFromTheReportOfARunThatIsResumed) {
+  const auto first_part = [](Audit& audit) {
+    audit.on_op(gemm("a", Pass::forward, "bf16", "emulated", 100, 1000));
+    audit.on_op(gemm("b", Pass::forward, "bf16", "emulated", 10, 100));
+    audit.add_step(0.5);
+    audit.add_uncounted({{"add", 0.25, 4}, {"relu", 0.5, 2}});
+  };
+  const auto second_part = [](Audit& audit) {
+    audit.on_op(gemm("a", Pass::forward, "fp32", "torch", 100, 3000));  // raised meanwhile
+    audit.on_op(gemm("b", Pass::forward, "bf16", "emulated", 10, 200));
+    audit.on_op(gemm("c", Pass::forward, "bf16", "emulated", 1, 10));
+    for (int i = 0; i < 3; ++i) audit.add_step(0.25);
+    audit.add_uncounted({{"add", 0.5, 4}, {"mul", 0.25, 1}});
+    audit.add_uncounted({{"add", 0.75, 4}});
+  };
+  Audit whole, before, after;
+  first_part(whole);
+  second_part(whole);
+  first_part(before);
+  after.on_op(gemm("stray", Pass::forward, "fp32", "torch", 1, 1));  // of steps that the resume undoes
+  after.restore(AuditReport::from_json(before.report().to_json(), "the first part"));
+  second_part(after);
+  EXPECT_EQ(after.report().to_json(), whole.report().to_json());
+
+  after.clear();
+  EXPECT_TRUE(after.report().rows.empty());
+  EXPECT_EQ(after.report().steps, 0);
+}
+
+TEST(Audit, ReportsWrittenBeforeSamplesWereCountedStillLoad) {
+  Audit audit;
+  audit.add_step(1);
+  auto json = nlohmann::json::parse(audit.report().to_json());
+  json.erase("sampled_steps");
+  EXPECT_EQ(AuditReport::from_json(json.dump()).steps, 1);
+}
+
 }  // namespace
 }  // namespace hpqf::observe

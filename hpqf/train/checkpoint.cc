@@ -118,6 +118,10 @@ Loaded load(const std::string& path) {
   s.fallback = plan::fallback_state_from_json(metadata(out.file, "fallback", path), place("fallback"));
   s.plan = PrecisionPlan::from_json(metadata(out.file, "plan", path), place("plan"));
   s.requested = PrecisionPlan::from_json(metadata(out.file, "requested_plan", path), place("requested_plan"));
+  if (const auto ranges = out.file.metadata.find("ranges"); ranges != out.file.metadata.end())
+    s.ranges = plan::range_state_from_json(ranges->second, place("ranges"));
+  if (const auto audit = out.file.metadata.find("audit"); audit != out.file.metadata.end())
+    s.audit = observe::AuditReport::from_json(audit->second, place("audit"));
   const auto tensor = [&](const char* name) {
     const at::Tensor* t = out.file.find(name);
     return t ? *t : at::Tensor();
@@ -158,6 +162,13 @@ void check_model(const std::vector<NamedTensor>& mine, const std::vector<NamedTe
   if (!left.empty()) refuse(fmt::format("the model has no '{}'", left.begin()->first));
 }
 
+void copy_model(const std::vector<NamedTensor>& mine, const std::vector<NamedTensor>& saved) {
+  std::map<std::string_view, const at::Tensor*> source;
+  for (const NamedTensor& t : saved) source[t.name] = &t.tensor;
+  at::NoGradGuard no_grad;
+  for (const NamedTensor& t : mine) t.tensor.copy_(*source.at(t.name));
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Snapshot& snapshot, const torch::nn::Module& model,
@@ -169,7 +180,9 @@ void save_checkpoint(const std::string& path, const Snapshot& snapshot, const to
                    {"loss_scale", plan::to_json(snapshot.loss_scale)},
                    {"fallback", plan::to_json(snapshot.fallback)},
                    {"plan", snapshot.plan.to_json()},
-                   {"requested_plan", snapshot.requested.to_json()}};
+                   {"requested_plan", snapshot.requested.to_json()},
+                   {"ranges", plan::to_json(snapshot.ranges)},
+                   {"audit", snapshot.audit.to_json(-1)}};
   for (NamedTensor& t : model_tensors(model)) file.tensors.push_back({"model." + t.name, std::move(t.tensor)});
   for (NamedTensor& t : optimizer_tensors(optimizer, parameters_of(model))) {
     file.tensors.push_back({"optimizer." + t.name, std::move(t.tensor)});
@@ -194,11 +207,15 @@ Snapshot load_checkpoint(const std::string& path, torch::nn::Module& model, torc
                 "resume with the same optimizer");
   }
   restore_optimizer(optimizer, parameters, state, path);  // checks all before it changes anything
-  std::map<std::string_view, const at::Tensor*> source;
-  for (const NamedTensor& t : saved) source[t.name] = &t.tensor;
-  at::NoGradGuard no_grad;
-  for (const NamedTensor& t : mine) t.tensor.copy_(*source.at(t.name));
+  copy_model(mine, saved);
   return std::move(loaded.snapshot);
+}
+
+void load_model(const std::string& path, torch::nn::Module& model) {
+  const Loaded loaded = load(path);
+  const std::vector<NamedTensor> mine = model_tensors(model), saved = group(loaded.file, "model.");
+  check_model(mine, saved, path);
+  copy_model(mine, saved);
 }
 
 Snapshot read_snapshot(const std::string& path) { return load(path).snapshot; }

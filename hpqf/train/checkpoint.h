@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hpqf/base/export.h"
+#include "hpqf/observe/audit.h"
 #include "hpqf/plan/fallback.h"
 #include "hpqf/plan/loss_scale.h"
 #include "hpqf/plan/plan.h"
@@ -30,10 +31,12 @@ struct Snapshot {
   LoaderState position;
   plan::LossScaleState loss_scale;
   plan::FallbackState fallback;
+  plan::RangeState ranges;
   PrecisionPlan plan;       // in force
   PrecisionPlan requested;  // what the user asked for; differs from `plan` after a fallback
   Schedule schedule;
   std::vector<double> base_lr;
+  observe::AuditReport audit;  // of the steps so far; empty in checkpoints written before it was kept
   at::Tensor generator;        // state of torch's default CPU generator (uint8)
   at::Tensor epoch_generator;  // ... when the epoch began, for loaders that draw their order from it; may be undefined
 };
@@ -46,6 +49,8 @@ HPQF_API void save_checkpoint(const std::string& path, const Snapshot& snapshot,
 // copies. On Error neither model nor optimizer has changed; it names the tensor or key that is wrong.
 HPQF_API Snapshot load_checkpoint(const std::string& path, torch::nn::Module& model,
                                   torch::optim::Optimizer& optimizer);
+// The weights and buffers alone, under the same checks.
+HPQF_API void load_model(const std::string& path, torch::nn::Module& model);
 // The same checks that need no model.
 HPQF_API Snapshot read_snapshot(const std::string& path);
 

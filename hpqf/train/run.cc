@@ -9,6 +9,10 @@
 
 #include "hpqf/base/clock.h"
 #include "hpqf/base/error.h"
+#include "hpqf/engine/auto_choice.h"
+#include "hpqf/engine/auto_plan.h"
+#include "hpqf/engine/sensitivity/frozen_state.h"
+#include "hpqf/engine/sensitivity/profile.h"
 
 namespace hpqf::train {
 
@@ -31,7 +35,8 @@ Run::Run(RunParts parts) : parts_(std::move(parts)) {
                           .fallback = parts_.options.fallback,
                           .schedule = schedule_,
                           .base_lr = base_lr_,
-                          .max_grad_norm = parts_.options.max_grad_norm});
+                          .max_grad_norm = parts_.options.max_grad_norm,
+                          .settle_after = measured() ? settle_after() : 1});
 }
 
 TrainSummary Run::run() {
@@ -50,6 +55,7 @@ TrainSummary Run::run() {
       begin_epoch(epoch_ + 1);
       continue;
     }
+    if (step_->counters.step + 1 >= settle_after()) measure_sensitivity();
     after_step(step_->run(batches));
   }
   summary_.stopped = parts_.stop;
@@ -97,7 +103,9 @@ void Run::resume(const std::string& path) {
   step_->counters = snapshot.counters;
   step_->fallback = snapshot.fallback;
   parts_.scaler.set_state(snapshot.loss_scale);
+  parts_.audit.restore(std::move(snapshot.audit));
   parts_.runtime.apply(snapshot.plan);
+  parts_.runtime.set_ranges(std::move(snapshot.ranges));
   if (parts_.loader.draws_from_torch() && snapshot.epoch_generator.defined())
     set_generator_state(snapshot.epoch_generator);
   parts_.loader.restore(snapshot.position);
@@ -109,7 +117,53 @@ void Run::resume(const std::string& path) {
   summary_.resumed_from = snapshot.counters.step;
 }
 
-bool Run::measured() const { return !parts_.options.plan && parts_.options.precision == "auto"; }
+bool Run::measured() const { return engine::unsettled(parts_.requested); }
+
+// An "auto" plan waits for this many steps in fp32: the running statistics of batch norm, with the usual momentum of
+// 0.1, have then moved 88 % of the way, and the weights have left their first random state. Short runs wait for a
+// tenth.
+int64_t Run::settle_after() const {
+  constexpr int64_t kUsual = 20;
+  const TrainOptions& o = parts_.train_options;
+  int64_t total = o.steps;
+  if (const int64_t batches = parts_.loader.batches(); o.epochs > 0 && batches > 0) {
+    const int64_t steps =
+        o.epochs * ((batches + parts_.options.accumulate_steps - 1) / parts_.options.accumulate_steps);
+    total = total > 0 ? std::min(total, steps) : steps;
+  }
+  return total > 0 ? std::clamp<int64_t>(total / 10, 1, kUsual) : kUsual;
+}
+
+// What the formats that "auto" may choose would cost the loss, on the batches that come next; the loader then goes
+// back. A model or loss that cannot be measured is no reason to stop: the choice is then made by speed alone.
+void Run::measure_sensitivity() {
+  if (!measured() || step_->sensitivity || !engine::unsettled(parts_.runtime.plan())) return;
+  const std::vector<BlockFormat> formats = engine::auto_formats();
+  if (formats.empty()) return;
+  constexpr int64_t kSamples = 128;
+  const LoaderState position = parts_.loader.state();
+  const at::Tensor generator = generator_state();
+  const int64_t begin = base::steady_ns();
+  try {
+    const engine::sensitivity::FrozenState frozen(*parts_.module);
+    engine::sensitivity::Profile profile(parts_.runtime, {.formats = formats, .samples = kSamples});
+    while (!profile.enough()) {
+      const std::optional<Batch> batch = parts_.loader.next();
+      if (!batch) break;
+      const at::Tensor output = parts_.forward(batch->data);
+      profile.add(parts_.loss(output, batch->target), output, batch->target, batch->size());
+    }
+    step_->sensitivity = profile.finish().sensitivity;
+    summary_.notes.push_back(fmt::format("auto: sensitivity measured on {} samples in {:.1f} s",
+                                         step_->sensitivity->samples,
+                                         static_cast<double>(base::steady_ns() - begin) * 1e-9));
+  } catch (const Error& e) {
+    summary_.notes.push_back(fmt::format("auto: chosen by speed alone; {}: {}", e.asked(), e.allowed()));
+  }
+  if (parts_.loader.draws_from_torch() && epoch_generator_.defined()) set_generator_state(epoch_generator_);
+  parts_.loader.restore(position);
+  set_generator_state(generator);
+}
 
 bool Run::finished() const {
   const TrainOptions& o = parts_.train_options;
@@ -135,6 +189,7 @@ void Run::begin_epoch(int64_t epoch) {
 
 void Run::after_step(StepResult result) {
   result.epoch = epoch_;
+  result.unix_seconds = base::unix_seconds();
   summary_.last_loss = result.loss;
   if (folder_) folder_->step(result);
   for (const std::string& change : result.changes)
@@ -196,10 +251,12 @@ void Run::checkpoint() {
   snapshot.position = parts_.loader.state();
   snapshot.loss_scale = parts_.scaler.state();
   snapshot.fallback = step_->fallback;
+  snapshot.ranges = parts_.runtime.ranges();
   snapshot.plan = parts_.runtime.plan();
   snapshot.requested = parts_.requested;
   snapshot.schedule = schedule_;
   snapshot.base_lr = base_lr_;
+  snapshot.audit = parts_.audit.report();
   snapshot.generator = generator_state();
   snapshot.epoch_generator = epoch_generator_;
   summary_.checkpoint = folder_->checkpoints().save(snapshot, *parts_.module, *parts_.train_options.optimizer);

@@ -34,7 +34,9 @@ class Run {
  private:
   void start();
   void resume(const std::string& checkpoint);
-  bool measured() const;  // the plan comes from timings on this machine
+  bool measured() const;  // the plan is "auto": it comes from measurements on this machine
+  int64_t settle_after() const;
+  void measure_sensitivity();
   bool finished() const;
   std::vector<Batch> next_batches();  // of one optimizer step; empty at the end of an epoch
   void begin_epoch(int64_t epoch);

@@ -114,8 +114,11 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   // Decide, at the step boundary.
   if (parts_.runtime) {
     result.changes = react(observations);
-    if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty())
-      result.changes.push_back(std::move(chosen));
+    parts_.runtime->follow_ranges();
+    if (result.step >= parts_.settle_after) {
+      std::string chosen = engine::settle(*parts_.runtime, sensitivity ? &*sensitivity : nullptr);
+      if (!chosen.empty()) result.changes.push_back(std::move(chosen));
+    }
   }
   if (std::string reason = parts_.scaler->update(); !reason.empty()) result.changes.push_back(std::move(reason));
 

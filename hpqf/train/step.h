@@ -39,6 +39,7 @@ struct StepResult {
   std::optional<double> grad_norm;  // 2-norm after unscaling, before clipping; unset when max_grad_norm is off
   int64_t samples = 0;
   double seconds = 0;                // wall time of the step, data loading not included
+  double unix_seconds = 0;           // wall clock at the end of the step; 0: nobody looked
   int64_t plan_epoch = 0;            // of the plan this step ran with
   std::vector<std::string> changes;  // what was decided at the end of the step: plan and loss scale, with reasons
   double samples_per_second() const { return seconds > 0 ? samples / seconds : 0; }
@@ -64,6 +65,7 @@ struct StepParts {
   Schedule schedule;
   std::vector<double> base_lr;  // per parameter group
   double max_grad_norm = 0;     // 0: no clipping
+  int64_t settle_after = 1;     // steps after which an "auto" plan may be settled
 };
 
 class HPQF_API TrainStep {
@@ -77,6 +79,7 @@ class HPQF_API TrainStep {
 
   StepCounters counters;  // checkpointed, like the fallback state
   plan::FallbackState fallback;
+  std::optional<plan::Sensitivity> sensitivity;  // what an "auto" plan is chosen by, beside speed; not checkpointed
 
  private:
   void zero_gradients();

@@ -92,6 +92,7 @@ struct MixedPrecisionTrainer::Impl {
   TrainerOptions options;
   engine::ModelDescription description;
   PrecisionPlan requested, plan;
+  plan::RangeState ranges;
   std::optional<train::LossScaler> scaler;
   std::shared_ptr<train::TeeSink> sink = std::make_shared<train::TeeSink>();
   std::shared_ptr<engine::Runtime> runtime;  // while train() or evaluate() runs
@@ -107,11 +108,13 @@ struct MixedPrecisionTrainer::Impl {
       if (!outermost_) return;
       impl_.runtime = std::make_shared<engine::Runtime>(
           *impl_.model.module, impl_.plan,
-          engine::RuntimeOptions{.strict = impl_.options.strict, .events = impl_.sink});
+          engine::RuntimeOptions{.strict = impl_.options.strict, .events = impl_.sink, .range = impl_.options.range});
+      impl_.runtime->set_ranges(impl_.ranges);
     }
     ~Attached() {
       if (!outermost_) return;
       impl_.plan = impl_.runtime->plan();
+      impl_.ranges = impl_.runtime->ranges();
       impl_.runtime.reset();
     }
     Attached(const Attached&) = delete;
@@ -167,6 +170,11 @@ EvalResult MixedPrecisionTrainer::evaluate(train::Loader& loader, train::LossFn 
   if (!loss) throw Error("to evaluate without a loss", "a loss, or one train() before", "give a loss function");
   const Impl::Attached attached(impl);
   const train::TeeSink::Pause audit_of_training_only(*impl.sink);
+  struct Quiet {  // what an evaluation casts must not move the ranges of the training
+    engine::Runtime& runtime;
+    bool before = runtime.note_ranges(false);
+    ~Quiet() { runtime.note_ranges(before); }
+  } const quiet{*impl.runtime};
   return train::evaluate(*impl.model.module, impl.model.forward, loss, loader);
 }
 

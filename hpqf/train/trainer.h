@@ -45,6 +45,7 @@ struct TrainerOptions {
   // all the same).
   std::optional<plan::LossScaleOptions> loss_scale;
   plan::FallbackRules fallback;
+  plan::RangeRules range;        // range compensation; off unless enabled
   double max_grad_norm = 0;      // 0: no clipping
   int64_t accumulate_steps = 1;  // micro-batches per optimizer step
   engine::Strict strict = engine::Strict::off;

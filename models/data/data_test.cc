@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -14,6 +15,8 @@
 #include "models/data/image_data.h"
 #include "models/data/lzw.h"
 #include "models/data/read_file.h"
+#include "models/data/verses.h"
+#include "models/data/word_tokens.h"
 
 namespace hpqf::models {
 namespace {
@@ -238,6 +241,61 @@ TEST_F(Data, LzwEdges) {
   // 'A' then the code that is just being made (257): the case in which the decoder is one entry behind.
   EXPECT_EQ(lzw_unpack(std::string("\x41\x02\x02", 3)), "AAA");
   EXPECT_THROW(lzw_unpack(std::string("\x41\xfe\x03", 3)), std::runtime_error);
+}
+
+TEST(Words, ArePartedByAllThatIsNoLetter) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_of(""), Words{});
+  EXPECT_EQ(words_of("  1:2 -- "), Words{});
+  EXPECT_EQ(words_of("And God said, Let there be light."),
+            (Words{"and", "god", "said", "let", "there", "be", "light"}));
+  EXPECT_EQ(words_of("A man's  'word' O' th\xc3\xa9"), (Words{"a", "man's", "word", "o", "th\xc3\xa9"}));
+}
+
+TEST(Words, VocabularyTakesTheMostFrequentAndThenTheAlphabet) {
+  const WordTokens tokens({"b a b", "c c b d"}, 3 + 3);  // b 3, c 2, then a before d
+  EXPECT_EQ(tokens.size(), 6);
+  EXPECT_EQ(tokens.encode("a b c d e", 7), (std::vector<int16_t>{2, 5, 3, 4, 1, 1, 0}));
+  EXPECT_EQ(tokens.encode("b b b", 3), (std::vector<int16_t>{2, 3, 3}));
+  EXPECT_EQ(tokens.encode("", 2), (std::vector<int16_t>{2, 0}));
+  EXPECT_EQ(WordTokens({"x"}, 100).size(), 4);
+  EXPECT_THROW(WordTokens({"x"}, 3), Error);
+  EXPECT_THROW(WordTokens({"x"}, 40000), Error);
+}
+
+std::string small_bible(int books) {
+  std::string text = "A heading without a verse\n";
+  for (int b = 0; b < books; ++b)
+    for (int v = 1; v <= 5; ++v)
+      text += fmt::format("{}Bk{}:{} Word{} and: more\n", b % 3 + 1, std::string(size_t(b / 3), 'x') + "1", v, b);
+  return text;
+}
+
+TEST(Verses, AreCutFromTheirPlacesAndLabelledByTheirBook) {
+  const Dataset d = verses_dataset(small_bible(66), {.context = 6});
+  EXPECT_EQ(d.task, Task::sentences);
+  EXPECT_EQ(d.classes, 8);
+  EXPECT_EQ(d.train.size() + d.validation.size(), 66 * 5);
+  EXPECT_EQ(d.validation.size(), 33);
+  EXPECT_EQ(d.train.target[0].item<int64_t>(), 0);
+  EXPECT_EQ(d.train.target[-1].item<int64_t>(), 7);         // Revelation is a class of its own
+  EXPECT_EQ(d.validation.target.max().item<int64_t>(), 6);  // of its five verses none is a tenth
+  EXPECT_EQ(d.train.data[0][0].item<int64_t>(), WordTokens::kClass);
+  EXPECT_EQ(d.train.data[0][4].item<int64_t>(), WordTokens::kPadding);  // [CLS] word and more
+  EXPECT_EQ(d.prepare_data(d.train.data).scalar_type(), at::kLong);
+  EXPECT_THROW(verses_dataset(small_bible(65), {}), Error);
+  EXPECT_THROW(verses_dataset(small_bible(66), {.context = 1}), Error);
+}
+
+TEST(Verses, OfTheInstalledBible) {
+  if (!fs::exists(kBiblePath)) GTEST_SKIP() << "needs bible-kjv-text";
+  const Dataset d = load_dataset("verses", {.context = 64});
+  EXPECT_EQ(d.train.size() + d.validation.size(), 31102);
+  EXPECT_EQ(d.vocab, kVerseVocabulary);
+  EXPECT_LT(d.train.data.eq(WordTokens::kUnknown).sum().item<double>(), 0.03 * d.train.data.ne(0).sum().item<double>());
+  const at::Tensor sizes = d.train.target.to(at::kLong).bincount();
+  EXPECT_EQ(sizes.numel(), 8);
+  EXPECT_GT(sizes.min().item<int64_t>(), 300);
 }
 
 }  // namespace

@@ -8,11 +8,12 @@
 #include "models/data/bible.h"
 #include "models/data/image_data.h"
 #include "models/data/read_file.h"
+#include "models/data/verses.h"
 
 namespace hpqf::models {
 
 at::Tensor Dataset::prepare_data(const at::Tensor& data) const {
-  if (task == Task::text) return data.to(at::kLong);
+  if (task != Task::images) return data.to(at::kLong);
   // (x / 255 - mean) / stddev as one multiply and one add.
   return data.to(at::kFloat).mul_(1.0 / (255.0 * stddev)).sub_(mean / stddev);
 }
@@ -37,6 +38,8 @@ Dataset load_dataset(std::string_view spec, const DatasetOptions& options) {
     return text_dataset("text", read_bible(), options);
   } else if (kind == "text" && !path.empty()) {
     return text_dataset(std::string(spec), read_file(path), options);
+  } else if (kind == "verses" && bare) {
+    dataset = verses_dataset(read_bible(), options);
   } else {
     throw Error(fmt::format("data '{}'", spec), kDatasets, "choose one of these");
   }

@@ -57,12 +57,14 @@ void bind_engine(py::module_& m) {
 
   py::class_<Runtime>(m, "Runtime")
       .def(py::init([](plan::ModelFacts facts, std::vector<LayerParameter> parameters, PrecisionPlan plan,
-                       const py::object& strict, std::shared_ptr<observe::EventSink> events, std::string force) {
-             RuntimeOptions options{parse_strict(strict), std::move(events), std::move(force)};
+                       const py::object& strict, std::shared_ptr<observe::EventSink> events, std::string force,
+                       const plan::RangeRules& range) {
+             RuntimeOptions options{parse_strict(strict), std::move(events), range, std::move(force)};
              return std::make_unique<Runtime>(engine::ModelDescription{std::move(facts), std::move(parameters)},
                                               std::move(plan), std::move(options));
            }),
-           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "events"_a, "force_implementation"_a = "")
+           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "events"_a, "force_implementation"_a = "",
+           "range"_a = plan::RangeRules{})
       .def_property_readonly("plan", &Runtime::plan)
       .def_property_readonly("facts", &Runtime::facts)
       .def("apply", &Runtime::apply, "plan"_a)
@@ -70,6 +72,12 @@ void bind_engine(py::module_& m) {
       .def(
           "settle", &engine::settle, py::call_guard<py::gil_scoped_release>(),
           "Between steps: chooses the formats of an \"auto\" plan once its layers were seen; what was chosen, or \"\".")
+      .def("follow_ranges", &Runtime::follow_ranges, "At a step boundary: the exponents of range compensation.")
+      .def("ranges", [](const Runtime& r) { return plan::to_json(r.ranges()); })
+      .def(
+          "set_ranges",
+          [](Runtime& r, const std::string& json) { r.set_ranges(plan::range_state_from_json(json, "ranges")); },
+          "json"_a)
       .def("rescan", &Runtime::rescan, "parameters"_a)
       .def(
           "layer", [](Runtime& r, const std::string& name) { return engine::ref(r.layer(name)); }, "name"_a);

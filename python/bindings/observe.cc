@@ -59,6 +59,7 @@ void bind_observe(py::module_& m) {
       .def(py::init<>())
       .def("add_step", &Audit::add_step, "seconds"_a)
       .def("report", &Audit::report)
+      .def("restore", &Audit::restore, "earlier"_a)
       .def("take_observations", &Audit::take_observations, "step"_a)
       .def("clear", &Audit::clear);
 }

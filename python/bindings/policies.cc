@@ -5,6 +5,7 @@
 #include "bindings.h"
 #include "hpqf/plan/fallback.h"
 #include "hpqf/plan/loss_scale.h"
+#include "hpqf/plan/range.h"
 
 namespace py = pybind11;
 using namespace py::literals;
@@ -79,6 +80,21 @@ void bind_fallback(py::module_& m) {
   m.def("fallback_react", &plan::react, "plan"_a, "state"_a, "observations"_a, "rules"_a);
 }
 
+void bind_range(py::module_& m) {
+  using plan::RangeRules;
+  static const RangeRules d;
+  py::class_<RangeRules>(m, "RangeRules", "Range compensation of fp16 and unscaled fp8 (docs/formats.md).")
+      .def(py::init([](bool enabled, int window, int margin) {
+             RangeRules rules{enabled, window, margin};
+             plan::check(rules);
+             return rules;
+           }),
+           py::kw_only(), "enabled"_a = true, "window"_a = d.window, "margin"_a = d.margin)
+      .def_readonly("enabled", &RangeRules::enabled)
+      .def_readonly("window", &RangeRules::window)
+      .def_readonly("margin", &RangeRules::margin);
+}
+
 }  // namespace
 
 void bind_policies(py::module_& m) {
@@ -107,6 +123,7 @@ void bind_policies(py::module_& m) {
       .def_readwrite("nonfinite_gradients", &Observations::nonfinite_gradients);
   bind_loss_scale(m);
   bind_fallback(m);
+  bind_range(m);
 }
 
 }  // namespace hpqf::python

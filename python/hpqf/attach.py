@@ -63,7 +63,7 @@ class Attachment:
     """Runs the model as planned from construction until detach(). Several may live at once, also on one model: the inner
     one then decides."""
 
-    def __init__(self, model, plan, *, strict=False, audit=None, force_implementation=""):
+    def __init__(self, model, plan, *, strict=False, audit=None, force_implementation="", range=None):
         check_attachable(model)
         self.model, self.warned_of_compile = model, False
         self._refresh_lock = threading.Lock()
@@ -71,7 +71,8 @@ class Attachment:
         plan.check(facts)
         self._relay = _C.Relay()
         self._relay.add(audit)
-        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, self._relay, force_implementation)
+        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, self._relay, force_implementation,
+                                  range or _C.RangeRules(enabled=False))
         self._look()
         self._entries = [
             patch(module, self.runtime.layer(name), self)
@@ -93,9 +94,11 @@ class Attachment:
             _places[parameter.tensor] = (order, parameter.layer, parameter.name)
 
     def refresh(self):
-        """Called on the way into the model: parameters that moved are looked up anew, an "auto" plan is settled."""
+        """Called on the way into the model: parameters that moved are looked up anew, an "auto" plan is settled,
+        ranges follow their values."""
         if torch._C._current_graph_task_id() < 0:   # a recomputation in the backward must repeat its forward
             self.settle()
+            self.runtime.follow_ranges()
         if self._watch.moved():
             with self._refresh_lock:
                 self.runtime.rescan(layer_parameters(self.model))

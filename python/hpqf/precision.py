@@ -24,6 +24,14 @@ def layer_names(model: nn.Module, sensitive_layers) -> list[str]:
     return patterns
 
 
+def range_rules(wanted) -> _C.RangeRules:
+    if isinstance(wanted, _C.RangeRules):
+        return wanted
+    if isinstance(wanted, bool):
+        return _C.RangeRules(enabled=wanted)
+    raise Error(f"range_compensation={wanted!r}", "True, False or hpqf.RangeRules(...)", "True is usual")
+
+
 def make_plan(model: nn.Module, plan, sensitive_layers=()) -> _C.PrecisionPlan:
     """A plan from a format name, "auto", or a plan; the sensitive layers stay in fp32. Checked against the model."""
     facts = model_facts(model)
@@ -54,6 +62,8 @@ class precision:
     sensitive_layers: modules, names or patterns that stay in fp32.
     strict: True or "formats": an op that would run in another format than planned raises hpqf.Error; "native": also one
       whose low-precision arithmetic would be emulated.
+    range_compensation: True or hpqf.RangeRules: fp16 and unscaled fp8 follow the largest values of each layer and role with a
+      power of two, so that these neither overflow nor sink below the format's smallest.
 
     Blocks may be nested and used for several models at once; on one model the inner block decides. A block may be entered
     again after it was left, and its audit goes on. Outside of `with`, attach() and detach() do the same. Copies made while
@@ -61,9 +71,10 @@ class precision:
     attach. Threads may run the model.
     """
 
-    def __init__(self, model, plan="bf16", sensitive_layers=(), *, strict=False):
+    def __init__(self, model, plan="bf16", sensitive_layers=(), *, strict=False, range_compensation=False):
         check_attachable(model)
-        self.model, self.strict = model, strict
+        self.model, self.strict, self._range = model, strict, range_rules(range_compensation)
+        self._ranges = None   # of an earlier attachment
         self._plan = make_plan(model, plan, sensitive_layers)
         self._audit, self._attachment = _C.Audit(), None
 
@@ -71,13 +82,17 @@ class precision:
         if self._attachment is not None:
             raise Error("the same hpqf.precision object attached twice", "one attachment at a time",
                         "detach it first, or make a second hpqf.precision(model, ...)")
-        self._attachment = Attachment(self.model, self._plan, strict=self.strict, audit=self._audit)
+        self._attachment = Attachment(self.model, self._plan, strict=self.strict, audit=self._audit, range=self._range)
+        if self._ranges is not None:
+            self._attachment.runtime.set_ranges(self._ranges)
         return self
 
     def detach(self) -> None:
         if self._attachment is not None:
             self._attachment.settle()
             self._plan = self._attachment.runtime.plan   # what apply() and settle() made of it
+            self._attachment.runtime.follow_ranges()
+            self._ranges = self._attachment.runtime.ranges()
             self._attachment.detach()
             self._attachment = None
 

@@ -88,6 +88,7 @@ class TrainStep:
         if decision.reasons:
             self.attachment.runtime.apply(decision.plan)
         chosen = self.attachment.settle()
+        self.attachment.runtime.follow_ranges()
         return decision.reasons + [chosen] if chosen else decision.reasons
 
     def _agree(self, seen) -> None:

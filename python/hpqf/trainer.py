@@ -11,6 +11,7 @@ from .gradient_monitor import GradientMonitor
 from .loss_scaler import LossScaler
 from .options import check_parameters, has_narrow_gradients, optimizer_of, plan_of, positive, scheduler_of
 from .position import Epochs
+from .precision import range_rules
 from .progress import Progress
 from .results import EvalResult, TrainSummary
 from .step import TrainStep
@@ -36,6 +37,7 @@ class MixedPrecisionTrainer:
     loss_scale: None: dynamic when the plan has fp16 or fp8 gradients, else off; or a dict of LossScaler's options.
     accumulate_steps: micro-batches per optimizer step. max_grad_norm: clips the joint 2-norm of the unscaled gradients.
     fallback: hpqf.FallbackRules: when a layer that overflows leaves its format.
+    range_compensation: True or hpqf.RangeRules, as for hpqf.precision.
     checkpoint_dir, checkpoint_every (steps; 0: only at the end), keep_checkpoints: where train() saves and resumes.
     monitor_gradients: steps between looks at the gradients (hpqf.GradientMonitor, at `gradients`); 0: none. With
         checkpoint_dir they go to its gradients.jsonl. monitor: an hpqf.Monitor, told of every step; its alerts may stop train().
@@ -43,9 +45,9 @@ class MixedPrecisionTrainer:
     """
 
     def __init__(self, model, precision_config=None, *, mixed_precision=True, plan=None, data=None, loss_fn=None, optimizer=None,
-                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None, strict=False,
-                 checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None, progress=None, monitor_gradients=0,
-                 monitor=None):
+                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None,
+                 range_compensation=False, strict=False, checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None,
+                 progress=None, monitor_gradients=0, monitor=None):
         check_attachable(model)
         check_parameters(model)
         self.model, self.data, self.loss_fn, self.strict, self.seed = model, data, loss_fn, strict, seed
@@ -57,6 +59,7 @@ class MixedPrecisionTrainer:
         self.scaler = LossScaler(**loss_scale)
         self.accumulate_steps = positive("accumulate_steps", accumulate_steps)
         self.max_grad_norm, self.rules = max_grad_norm, fallback or _C.FallbackRules()
+        self._range, self._ranges = range_rules(range_compensation), None
         self.checkpoint_dir = None if checkpoint_dir is None else checkpoint.prepare(checkpoint_dir)
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, positive("keep_checkpoints", keep_checkpoints)
         self.progress = progress
@@ -87,7 +90,8 @@ class MixedPrecisionTrainer:
         if resume and self.checkpoint_dir is None:
             raise Error("resume=True without a folder", "a trainer with checkpoint_dir=...", "give the folder of the run to go on with")
         position, begin = Epochs(loader), time.perf_counter()
-        attachment = self._attachment = Attachment(self.model, self._plan, strict=self.strict, audit=self._audit)
+        attachment = self._attach(audit=self._audit)
+        self._attachment = attachment
         try:
             step = TrainStep(self.model, self.optimizer, self.scaler, attachment, self._audit, self.loss_fn, self.scheduler,
                              self.max_grad_norm, self._watch(), self.rules)
@@ -114,11 +118,18 @@ class MixedPrecisionTrainer:
             if self.checkpoint_dir and step.step > resumed_from:
                 path = self._save(step, position)
         finally:
-            self._plan, self._attachment = attachment.runtime.plan, None
+            self._plan, self._ranges, self._attachment = attachment.runtime.plan, attachment.runtime.ranges(), None
             attachment.detach()
             if self.gradients is not None:
                 self.gradients.close()
         return TrainSummary(step.step, step.applied, resumed_from, loss, time.perf_counter() - begin, str(path), notes)
+
+    def _attach(self, audit=None) -> Attachment:
+        ranges = self._ranges if self._attachment is None else self._attachment.runtime.ranges()
+        attachment = Attachment(self.model, self.plan, strict=self.strict, audit=audit, range=self._range)
+        if ranges is not None:
+            attachment.runtime.set_ranges(ranges)
+        return attachment
 
     def _watch(self):
         path = None if self.checkpoint_dir is None else os.path.join(self.checkpoint_dir, "gradients.jsonl")
@@ -153,7 +164,7 @@ class MixedPrecisionTrainer:
         training = [module for module in self.model.modules() if module.training]
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
         total, seen, right, counted = 0.0, 0, 0, 0
-        attachment = Attachment(self.model, self.plan, strict=self.strict)
+        attachment = self._attach()
         self.model.eval()
         try:
             for batch in data:
@@ -183,6 +194,8 @@ class MixedPrecisionTrainer:
             "counters": {"step": step.step, "applied": step.applied},
             "position": position.state_dict(),
             "random": random_state.capture(),
+            "audit": self.audit().to_json(-1),
+            "ranges": self._attachment.runtime.ranges(),
         }, self.keep_checkpoints)
 
     def _resume(self, step, position):
@@ -204,3 +217,7 @@ class MixedPrecisionTrainer:
         step.step, step.applied = parts["counters"]["step"], parts["counters"]["applied"]
         position.load_state_dict(parts["position"])
         random_state.restore(parts["random"])
+        if "ranges" in parts:
+            step.attachment.runtime.set_ranges(parts["ranges"])
+        if "audit" in parts:   # checkpoints of before it was kept have none
+            self._audit.restore(_C.AuditReport.from_json(parts["audit"], "the checkpoint's audit"))

@@ -102,6 +102,26 @@ def test_projections_inside_attention_have_names_of_their_own():
     assert rows == {"": "bf16", "out_proj": "fp32"}
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag_reads_a_rounded_table_and_its_gradient_stays_fp32(mode):
+    torch.manual_seed(0)
+    model = nn.EmbeddingBag(20, 8, mode=mode, padding_idx=3)
+    tokens, offsets = torch.randint(0, 20, (13,)), torch.tensor([0, 5, 5, 9])   # the second bag is empty
+    rounded = nn.EmbeddingBag(20, 8, mode=mode, padding_idx=3)
+    with torch.no_grad():
+        rounded.weight.copy_(model.weight.bfloat16().float())
+    upstream = torch.randn(4, 8)
+    with hpqf.precision(model, "bf16") as scope:
+        y = model(tokens, offsets)
+        y.backward(upstream)
+    expected = rounded(tokens, offsets)
+    expected.backward(upstream)
+    assert torch.equal(y, expected) and torch.equal(model.weight.grad, rounded.weight.grad)
+    assert [(row.op, row.pass_, row.effective_b) for row in scope.audit().rows][0] == ("embedding_bag", "forward", "bf16")
+    with hpqf.precision(model, "bf16", strict="native"), pytest.raises(hpqf.Error, match="embedding_bag"):
+        model(tokens, offsets)
+
+
 def test_tied_weights_follow_the_layer_that_uses_them():
     import models
     model = models.TiedLm()

@@ -2,9 +2,7 @@
 
 Beside HPQF's outcome stands the wrong one of plain torch, where the installed torch still shows it. The training loop's cases are
 in test_reported_cases_training.py, those of several ranks in test_reported_cases_ranks.py.
-
-Left out, as this version has no such part: amax and scale histories in checkpoints (TransformerEngine #982, Megatron-LM #1350:
-every scale is computed from the tensor at hand, so there is no history to lose).
+Those of integer arithmetic are in test_reported_cases_integers.py.
 """
 import pathlib
 

@@ -19,10 +19,10 @@ FP32_BY_KIND = {"norm", "softmax", "loss", "activation"}
 SAMPLES = 150   # at most so many of each module, evenly: all, but of LinearCrossEntropyLoss, which has 857
 
 
-def samples(info, training):
+def samples(info, training, every):
     torch.manual_seed(0)
     all_ = list(info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=True, training=training))
-    return [all_[i * len(all_) // SAMPLES] for i in range(SAMPLES)] if len(all_) > SAMPLES else all_
+    return [all_[i * len(all_) // SAMPLES] for i in range(SAMPLES)] if len(all_) > SAMPLES and not every else all_
 
 
 @pytest.mark.parametrize("info", module_db, ids=lambda info: info.formatted_name)
@@ -31,7 +31,7 @@ def test_module(info, request):
     warnings.simplefilter("ignore")   # torch's, on options without effect; pytest puts the filters back
     rows, moved, kinds = [], set(), set()
     for training in (True, False) if info.train_and_eval_differ else (True,):
-        for i, sample in enumerate(samples(info, training)):
+        for i, sample in enumerate(samples(info, training, request.config.getoption("--all-samples"))):
             torch.manual_seed(i)
             module = info.module_cls(*sample.constructor_input.args, **sample.constructor_input.kwargs)
             module = module.to(torch.float32).train(training)

@@ -218,6 +218,7 @@ def test_resume_inside_an_epoch_is_bit_equal(tmp_path):
         seen = []
         t = trainer(WithDropout(), checkpoint_dir=tmp_path, checkpoint_every=3, lr=0.01)
         t.train(loader(64), epochs=3, steps=steps, resume=resume, on_step=lambda r: seen.append(r.loss))
+        assert t.audit().steps == (steps or 24), "the audit covers the steps before the resume too"
         return seen
     first = losses(False, 11)   # 8 steps an epoch: stops inside the second
     torch.manual_seed(99)

@@ -40,6 +40,13 @@ float largest_magnitude(const float* in, IndexOf index_of, int64_t count) {
   return amax;
 }
 
+// x * 2^exponent; beyond fp32 the largest of fp32 stands for it, as finite as it is.
+float move(float x, int exponent) {
+  if (exponent == 0 || !std::isfinite(x)) return x;
+  const float moved = std::ldexp(x, exponent);
+  return std::isinf(moved) ? std::copysign(std::numeric_limits<float>::max(), x) : moved;
+}
+
 }  // namespace
 
 RoundStats round(const float* in, float* out, BlockLayout layout, const BlockFormat& format,
@@ -61,12 +68,15 @@ RoundStats round(const float* in, float* out, BlockLayout layout, const BlockFor
         out[i] = scaled ? formats::round_to(format.format, std::clamp(x / scale, -largest, largest), options.rounding,
                                             random) *
                               scale
-                        : formats::round_to(format.format, x, options.rounding, random);
+                        : move(formats::round_to(format.format, move(x, options.exponent), options.rounding, random),
+                               -options.exponent);
         stats.overflow +=
             std::isfinite(x) &&
-            (std::isinf(out[i]) || (!scaled && formats::overflows(format.format, x, options.rounding, random)));
+            (std::isinf(out[i]) ||
+             (!scaled && formats::overflows(format.format, move(x, options.exponent), options.rounding, random)));
       }
       stats.nonfinite_in += !std::isfinite(x);
+      if (options.amax && std::isfinite(x)) stats.amax = std::max(stats.amax, std::fabs(x));
     }
   });
   return stats;

@@ -1,4 +1,4 @@
-#include "hpqf/plan/json.h"
+#include "hpqf/base/json.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "hpqf/base/error.h"
 
-namespace hpqf::plan {
+namespace hpqf::base {
 namespace {
 
 std::string line_and_column(std::string_view text, size_t byte) {
@@ -48,6 +48,9 @@ Json parse_json(std::string_view text, std::string_view where) {
                             line_and_column(text, e.byte)),
                 "one complete JSON object",
                 cut ? "the file is truncated: take a complete copy" : "correct the syntax there");
+  } catch (const Json::out_of_range& e) {
+    throw Error(fmt::format("{}: a number that no double holds ({})", where, e.what()), "finite numbers",
+                "correct the number");
   }
   if (!duplicate.empty())
     throw Error(fmt::format("{}: key \"{}\" twice in one object", where, duplicate), "each key once",
@@ -137,4 +140,4 @@ void JsonObject::check_schema(std::string_view schema, int64_t version) const {
                 "read it with the newer hpqf that wrote it");
 }
 
-}  // namespace hpqf::plan
+}  // namespace hpqf::base
