@@ -25,8 +25,9 @@ plan::LayerKind kind_of(const plan::ModelFacts& facts, const std::string& layer)
   return it == facts.layers.end() ? plan::LayerKind::other : it->kind;
 }
 
-// Blocks run along the inner dimension of a weight [out][in] and along the channels of a convolution's
-// [out][in][...]: the axis that the product contracts. Biases and norms are never rounded.
+// Blocks run along the axis of a weight that the product contracts: the inner one of [out][in], the input channels of a
+// convolution's [out][in][...], which in a transposed one stand first. Biases and norms are never rounded.
+int64_t contracted_axis(plan::LayerKind kind) { return kind == plan::LayerKind::conv_transpose ? 0 : 1; }
 bool is_operand(const at::Tensor& parameter) { return parameter.dim() >= 2; }
 
 GradientObservation finish(int64_t step, const std::string& layer, Subject subject, const BlockFormat& format,
@@ -80,6 +81,7 @@ void GradientMonitor::look(int64_t step, std::span<const engine::LayerParameter>
   struct LayerLook {
     std::string layer;
     LayerPrecision precision;
+    int64_t axis;
     Look weight, gradient;
     bool has_gradient = false;
   };
@@ -89,16 +91,18 @@ void GradientMonitor::look(int64_t step, std::span<const engine::LayerParameter>
     if (!at::isFloatingType(p.tensor.scalar_type()) || !seen.insert(key(p.tensor)).second) continue;
     auto at = std::ranges::find(looks, p.layer, &LayerLook::layer);
     if (at == looks.end()) {
-      looks.push_back({p.layer, plan ? plan->at(p.layer, kind_of(facts, p.layer)) : LayerPrecision{}, {}, {}, false});
+      const plan::LayerKind kind = kind_of(facts, p.layer);
+      looks.push_back(
+          {p.layer, plan ? plan->at(p.layer, kind) : LayerPrecision{}, contracted_axis(kind), {}, {}, false});
       at = std::prev(looks.end());
     }
     const bool operand = is_operand(p.tensor), round = options_.quantisation && operand;
     const BlockFormat weight = operand ? at->precision.weight : BlockFormat{},
                       wgrad = operand ? at->precision.wgrad : BlockFormat{};
-    look_at(p.tensor, weight, 1, round, at->weight);
+    look_at(p.tensor, weight, at->axis, round, at->weight);
     before_.emplace(key(p.tensor), p.tensor.detach().clone());
     if (!p.tensor.grad().defined()) continue;
-    look_at(p.tensor.grad(), wgrad, 1, round, at->gradient);
+    look_at(p.tensor.grad(), wgrad, at->axis, round, at->gradient);
     at->has_gradient = true;
   }
   for (const LayerLook& look : looks) {

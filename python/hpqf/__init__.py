@@ -41,6 +41,7 @@ from ._C import (   # noqa: E402
     RateTable,
     Rule,
     Sensitivity,
+    default_alert_rules,
     device,
     devices,
     formats,
@@ -64,6 +65,6 @@ __all__ = [
     "Alert", "AuditReport", "AuditRow", "DetectorOptions", "Device", "DynamicPrecisionAllocator", "Error", "FallbackRules",
     "GradientFinding", "GradientMonitor", "GradientObservation", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer",
     "ModelFacts", "Monitor", "PrecisionPlan", "ProfileReport", "Profiler", "RangeRules", "RateTable", "Rule", "Sensitivity",
-    "SensitivityReport", "StepStatus", "allocate", "audit", "device", "devices", "formats", "integrations", "measure_peaks",
-    "model_facts", "precision", "profile", "quantize_dequantize",
+    "SensitivityReport", "StepStatus", "allocate", "audit", "default_alert_rules", "device", "devices", "formats",
+    "integrations", "measure_peaks", "model_facts", "precision", "profile", "quantize_dequantize",
 ]

@@ -16,6 +16,16 @@ std::vector<std::string_view> whole_lines(std::string_view text) {
   return lines;
 }
 
+// The text of the number after "step": lines of one step belong together, and thinning line by line would take the same
+// kind of row out of each of them.
+std::string_view step_of(std::string_view line) {
+  constexpr std::string_view kKey = "\"step\":";
+  const size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return line;
+  const size_t begin = at + kKey.size();
+  return line.substr(begin, line.find_first_of(",}", begin) - begin);
+}
+
 }  // namespace
 
 BoundedLines::BoundedLines(std::string path, int64_t max_bytes, std::string keep)
@@ -69,9 +79,11 @@ void BoundedLines::thin() {
     const std::vector<std::string_view> lines = whole_lines(text);
     const size_t recent = lines.size() - lines.size() / 4;
     std::string kept;
+    bool odd = true;
     for (size_t i = 0; i < lines.size(); ++i) {
+      if (i == 0 || step_of(lines[i]) != step_of(lines[i - 1])) odd = !odd;
       const bool marked = spare && !keep_.empty() && lines[i].find(keep_) != std::string_view::npos;
-      if (i % 2 == 0 || i >= recent || marked) kept += lines[i];
+      if (!odd || i >= recent || marked) kept += lines[i];
     }
     text = std::move(kept);
     if (static_cast<int64_t>(text.size()) <= max_bytes_ * 3 / 4) break;

@@ -11,9 +11,9 @@
 
 namespace hpqf::observe {
 
-// Appends lines. When the file passes `max_bytes` it is thinned: every second line goes, except the newest quarter and
-// lines that contain `keep`; so old times become coarser and recent ones stay whole. What cannot be written (disk full,
-// folder gone) is said once; appending is tried again after `kRetry` lines, as a full disk may be emptied.
+// Appends lines. When the file passes `max_bytes` it is thinned: every second step goes, except in the newest quarter
+// and lines that contain `keep`; so old times become coarser and recent ones stay whole. What cannot be written (disk
+// full, folder gone) is said once; appending is tried again after `kRetry` lines, as a full disk may be emptied.
 class HPQF_API BoundedLines {
  public:
   static constexpr int64_t kRetry = 100;

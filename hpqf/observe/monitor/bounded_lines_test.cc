@@ -48,6 +48,19 @@ TEST(BoundedLines, StaysWithinItsBytesAndKeepsTheNewestAndTheMarked) {
   EXPECT_GT(kept.size(), 100u);
 }
 
+TEST(BoundedLines, LinesOfOneStepStayTogether) {
+  const Folder folder;
+  BoundedLines lines(folder.file(), 4096);
+  for (int i = 1; i <= 2000; ++i) {
+    lines.append(row(i, ",\"a\":1"));
+    lines.append(row(i, ",\"b\":1"));
+  }
+  int a = 0, b = 0;
+  for (const std::string& line : lines_of(folder.file())) ++(line.find("\"a\"") != std::string::npos ? a : b);
+  EXPECT_GT(a, 20);
+  EXPECT_NEAR(a, b, 1);  // the border of the newest quarter may cut one step
+}
+
 TEST(BoundedLines, MarkedLinesAloneAreThinnedToo) {
   const Folder folder;
   BoundedLines lines(folder.file(), 4096, "step");
