@@ -65,8 +65,7 @@ TEST(DeviceFile, RefusesWithFileKeyAndRemedy) {
   EXPECT_CONTAINS(mistake("units.count", R"({"value": 1, "source": "sheet", "trust": "high"})"),
                   "unknown key \"trust\"");
   EXPECT_CONTAINS(mistake("units.count", "132"), "number (132)");
-  std::string deep = "1";
-  for (int i = 0; i < 20000; ++i) deep = "[" + deep + "]";
+  const std::string deep = std::string(20, '[') + "1" + std::string(20, ']');
   EXPECT_CONTAINS(mistake("identity.match", "{\"value\": " + deep + ", \"source\": \"sheet\"}"), "nest too deeply");
 }
 
