@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,7 @@ BAD = {
     "unknown group": (["show", "t4", "--group", "speed"], ["speed", "memory"]),
     "unknown partition": (["show", "nvidia-h100-sxm", "--partition", "9g"], ["9g", "1g.10gb"]),
     "power cap that is none": (["show", "t4", "--power-cap", "-5"], ["-5 W"]),
+    "power cap of zero": (["show", "t4", "--power-cap", "0"], ["0 W"]),
     "one device to compare": (["compare", "t4"], ["compare"]),
     "unknown field": (["compare", "t4", "l4", "--fields", "memory.size"], ["memory.size", "memory."]),
     "unknown format": (["choose", "--format", "fp12"], ["fp12", "bf16"]),
@@ -166,16 +168,14 @@ def test_mistakes_are_refused(hpqf, case):  # noqa: F811
 
 
 def test_installed_program_finds_the_installed_database(build_dir, tmp_path):
-    import subprocess
-
     if not (build_dir / "bin" / "hpqf").exists():
         pytest.skip("not built")
     run = subprocess.run(["cmake", "--install", build_dir, "--prefix", tmp_path / "tree"], capture_output=True, text=True)
     if run.returncode:
         pytest.skip(f"this build tree is not complete enough to install: {run.stderr[-200:]}")
     moved = (tmp_path / "tree").rename(tmp_path / "moved")
-    strace = subprocess.run([moved / "bin" / "hpqf", "device", "check"], capture_output=True, text=True, cwd=tmp_path)
-    assert strace.returncode == 0, strace.stderr
+    moved_one = subprocess.run([moved / "bin" / "hpqf", "device", "check"], capture_output=True, text=True, cwd=tmp_path)
+    assert moved_one.returncode == 0, moved_one.stderr
     # It is that copy, not the one of the sources.
     (next(moved.glob("share/hpqf/devices/*/nvidia-t4.json"))).write_text("{")
     broken = subprocess.run([moved / "bin" / "hpqf", "device", "list"], capture_output=True, text=True, cwd=tmp_path)

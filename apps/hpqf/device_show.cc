@@ -18,7 +18,7 @@ using device::FieldGroup;
 DeviceFacts asked_for(const device::Database& database, const ShowOptions& options) {
   DeviceFacts device = database.device(options.id);
   if (!options.partition.empty()) device = device::partition(device, options.partition);
-  if (options.power_cap != 0) device = device::power_capped(device, options.power_cap);
+  if (options.power_cap) device = device::power_capped(device, *options.power_cap);
   return device;
 }
 

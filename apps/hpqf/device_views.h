@@ -26,7 +26,7 @@ int list_devices(const device::Database& database, const ListOptions& options);
 
 struct ShowOptions {
   std::string id, group, partition;
-  double power_cap = 0;  // W; 0 for none
+  std::optional<double> power_cap;  // W
   bool all = false, json = false;
 };
 int show_device(const device::Database& database, const ShowOptions& options);

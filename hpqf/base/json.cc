@@ -27,12 +27,18 @@ std::string shown(const Json& value) {
   return text;
 }
 
+// No record needs ten. Copies and comparisons of JSON recurse: a hostile file must not reach the end of the stack.
+constexpr int kDeepest = 100;
+
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   std::string duplicate;
-  auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepest)
+      throw Error(fmt::format("{}: objects and lists that nest deeper than {}", where, kDeepest),
+                  fmt::format("at most {} levels", kDeepest), "this is no record of HPQF: give the right file");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second && duplicate.empty())

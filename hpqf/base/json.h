@@ -12,8 +12,8 @@ namespace hpqf::base {
 
 using Json = nlohmann::ordered_json;
 
-// Error with line and column when the text is truncated or no JSON, or when an object has a key twice (the usual
-// reading would drop the first silently).
+// Error with line and column when the text is truncated or no JSON, and when an object has a key twice (the usual
+// reading would drop the first silently), a number is beyond doubles or the nesting is deeper than 100.
 HPQF_API Json parse_json(std::string_view text, std::string_view where);
 
 // The text of a string, quoted and escaped. Bytes that are not UTF-8 become U+FFFD.

@@ -24,5 +24,13 @@ TEST(ParseJson, NamesFileAndPlaceOfWhatItRefuses) {
   EXPECT_EQ(refusal("{\"a\": 1e300}"), "accepted");
 }
 
+TEST(ParseJson, DepthIsBounded) {
+  auto nested = [](int depth) { return std::string(depth, '[') + "1" + std::string(depth, ']'); };
+  EXPECT_EQ(refusal(nested(90)), "accepted");
+  EXPECT_NE(refusal(nested(1000)).find("nest deeper than 100"), std::string::npos);
+  EXPECT_NE(refusal(nested(1000000)).find("nest deeper than 100"), std::string::npos);
+  EXPECT_NE(refusal(std::string(1000000, '[')).find("nest deeper than 100"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace hpqf::base

@@ -23,9 +23,14 @@ std::vector<fs::path> device_files(const std::string& path) {
   if (!fs::is_directory(path))
     throw Error("devices from " + path, "a device file or a folder of device files", "check the path");
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".json" && entry.path().filename() != kSchemaFile)
-      files.push_back(entry.path());
+  try {
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      if (entry.is_regular_file() && entry.path().extension() == ".json" && entry.path().filename() != kSchemaFile)
+        files.push_back(entry.path());
+    }
+  } catch (const fs::filesystem_error& e) {
+    throw Error("devices from " + path, std::string("a folder that can be read; the file system said: ") + e.what(),
+                "check its permissions");
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -47,6 +47,21 @@ TEST(DeviceFile, EveryTypeIsReadAndShown) {
   EXPECT_EQ(device.number("identity.name"), std::nullopt) << "a text is no number";
 }
 
+TEST(DeviceFile, NumbersAreShownAsTheyWereWritten) {
+  Value value;
+  for (const auto& [number, text] : {std::pair{0.0, "0"},
+                                     {80.0, "80"},
+                                     {1792000.0, "1792000"},
+                                     {0.1, "0.1"},
+                                     {989.4, "989.4"},
+                                     {-5.5, "-5.5"},
+                                     {1e300, "1e+300"}}) {
+    value.number = number;
+    EXPECT_EQ(value.shown(), text);
+    EXPECT_EQ(value.json(), text);
+  }
+}
+
 TEST(DeviceFile, RefusesWithFileKeyAndRemedy) {
   EXPECT_EQ(mistake("units.count", R"({"value": 132, "source": "sheet"})"), "no error");
   const std::string unknown = mistake("peak.bf16.dens", R"({"value": 1, "source": "sheet"})");
@@ -65,8 +80,7 @@ TEST(DeviceFile, RefusesWithFileKeyAndRemedy) {
   EXPECT_CONTAINS(mistake("units.count", R"({"value": 1, "source": "sheet", "trust": "high"})"),
                   "unknown key \"trust\"");
   EXPECT_CONTAINS(mistake("units.count", "132"), "number (132)");
-  std::string deep = "1";
-  for (int i = 0; i < 20000; ++i) deep = "[" + deep + "]";
+  const std::string deep = std::string(20, '[') + "1" + std::string(20, ']');
   EXPECT_CONTAINS(mistake("identity.match", "{\"value\": " + deep + ", \"source\": \"sheet\"}"), "nest too deeply");
 }
 

@@ -12,8 +12,7 @@ namespace {
 
 // The shortest text that reads back as the same double, without an exponent where people would not write one.
 std::string number_text(double x) {
-  if (x == static_cast<double>(static_cast<int64_t>(x)) && std::abs(x) < 1e15)
-    return fmt::format("{}", static_cast<int64_t>(x));
+  if (std::abs(x) < 1e15 && x == std::trunc(x)) return fmt::format("{:.0f}", x);
   return fmt::format("{}", x);
 }
 

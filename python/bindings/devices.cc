@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <memory>
 
 #include "bindings.h"
@@ -26,7 +27,7 @@ py::object to_python(const device::Value& value) {
   using Kind = device::Value::Kind;
   switch (value.kind) {
     case Kind::number:
-      if (value.number == static_cast<double>(static_cast<long long>(value.number)))
+      if (std::abs(value.number) < 1e15 && value.number == std::trunc(value.number))
         return py::int_(static_cast<long long>(value.number));
       return py::float_(value.number);
     case Kind::text:
