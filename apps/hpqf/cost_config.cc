@@ -51,7 +51,7 @@ void add_training(CLI::App& command, CostConfig& c) {
   command
       .add_option(
           "--left-out", c.left_out,
-          "What a roofline leaves out, as a share of its time in 16 bits; default 0.5, and 0 to 1 in the ranges")
+          "What a roofline leaves out, as a share of its time in 16 bits; default 0.7, and 0 to 1 in the ranges")
       ->group(group);
   command.add_option("--database", c.database, "Folder of device files; default the one that came with hpqf")
       ->group(group);

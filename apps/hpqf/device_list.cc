@@ -28,6 +28,12 @@ std::string cell(const device::DeviceFacts& device, std::string_view key) {
   return fact ? fact->value.shown() : "unknown";
 }
 
+// Where the maker of the system chooses, the largest configuration.
+std::string memory(const device::DeviceFacts& device) {
+  const auto most = device.number("memory.max_gb");
+  return device.find("memory.capacity_gb") || !most ? cell(device, "memory.capacity_gb") : fmt::format("to {}", *most);
+}
+
 }  // namespace
 
 int list_devices(const device::Database& database, const ListOptions& options) {
@@ -51,9 +57,8 @@ int list_devices(const device::Database& database, const ListOptions& options) {
   observe::TextTable table(
       {{"id"}, {"name"}, {"vendor"}, {"year", true}, {"memory GB", true}, {"bf16 TFLOP/s", true}, {"facts", true}});
   for (const device::DeviceFacts* device : devices) {
-    table.add({device->id(), device->name(), device->vendor(), cell(*device, "identity.launch_year"),
-               cell(*device, "memory.capacity_gb"), cell(*device, "peak.bf16.dense"),
-               fmt::format("{}", device->facts().size())});
+    table.add({device->id(), device->name(), device->vendor(), cell(*device, "identity.launch_year"), memory(*device),
+               cell(*device, "peak.bf16.dense"), fmt::format("{}", device->facts().size())});
   }
   fmt::print("{}{} devices; {} fields are defined, `facts` counts those known. Memory and peaks are quoted, dense.\n",
              table.text(), devices.size(), database.schema().fields().size());

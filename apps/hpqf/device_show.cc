@@ -22,15 +22,17 @@ DeviceFacts asked_for(const device::Database& database, const ShowOptions& optio
   return device;
 }
 
-// Sources stand below the tables, each once.
-class Sources {
+// Sources and bases of rates stand below the tables, each once.
+class Notes {
  public:
-  std::string number(const device::Source& source) {
-    const std::string text = fmt::format("{}{}{}{}", source.title, source.date.empty() ? "" : ", " + source.date,
-                                         source.url.empty() ? "" : ", ", source.url);
+  std::string number(const std::string& text) {
     const auto [it, added] = numbers_.emplace(text, texts_.size() + 1);
     if (added) texts_.push_back(text);
     return fmt::format("[{}]", it->second);
+  }
+  std::string number(const device::Source& source) {
+    return number(fmt::format("{}{}{}{}{}", source.title, source.date.empty() ? "" : ", ", source.date,
+                              source.url.empty() ? "" : ", ", source.url));
   }
   void print() const {
     for (size_t i = 0; i < texts_.size(); ++i) fmt::print("[{}] {}\n", i + 1, texts_[i]);
@@ -42,13 +44,13 @@ class Sources {
 };
 
 void print_group(const FieldGroup& group, const device::Database& database, const DeviceFacts& device, bool all,
-                 Sources& sources) {
+                 Notes& notes) {
   observe::TextTable table({{"field"}, {"value"}, {"unit"}, {"trust"}, {"source"}});
   size_t rows = 0, unknown = 0;
   for (const Field& field : database.schema().fields()) {
     if (field.group != group.name) continue;
     if (const Fact* fact = device.find(field.key)) {
-      std::string source = sources.number(*fact->source);
+      std::string source = notes.number(*fact->source);
       if (!fact->note.empty()) source += " " + fact->note;
       table.add({field.key, fact->value.shown(), field.unit,
                  fmt::format("{}{}", fact->user ? "user, " : "", name(fact->source->trust)), source});
@@ -65,14 +67,13 @@ void print_group(const FieldGroup& group, const device::Database& database, cons
   fmt::print("\n");
 }
 
-void print_formats(const std::vector<device::Resolution>& resolutions) {
+void print_formats(const std::vector<device::Resolution>& resolutions, Notes& notes) {
   observe::TextTable table({{"format"}, {"runs"}, {"TFLOP/s", true}, {"rate is"}, {"why"}});
   for (const device::Resolution& r : resolutions) {
     std::string rate = "unknown", basis;
     if (r.rate) {
       rate = fmt::format("{:.4g}", r.rate->tera);
-      basis = name(r.rate->source);
-      if (r.rate->source == device::RateSource::quoted) basis += ": " + r.rate->basis;
+      basis = fmt::format("{} {}", name(r.rate->source), notes.number(r.rate->basis));
     }
     table.add({formats::name(r.format), name(r.kind), rate, basis, r.reason});
   }
@@ -120,14 +121,13 @@ int show_device(const device::Database& database, const ShowOptions& options) {
   }
   fmt::print("{} ({}): {} of {} fields known\n\n", device.name(), device.id(), device.facts().size(),
              database.schema().fields().size());
-  Sources sources;
+  Notes notes;
   for (const FieldGroup& group : database.schema().groups()) {
-    if (options.group.empty() || options.group == group.name)
-      print_group(group, database, device, options.all, sources);
+    if (options.group.empty() || options.group == group.name) print_group(group, database, device, options.all, notes);
   }
-  if (options.group.empty()) print_formats(resolutions);
+  if (options.group.empty()) print_formats(resolutions, notes);
   fmt::print("Sources (trust: sheet of the maker, measured by somebody, several agree, single, derived)\n");
-  sources.print();
+  notes.print();
   return 0;
 }
 

@@ -77,6 +77,8 @@ std::optional<Rate> rate_from(RateSource source, Format format, const DeviceFact
 
 constexpr std::array kSources = {RateSource::calibrated, RateSource::measured, RateSource::quoted};
 
+bool is_fp8(Format format) { return format == Format::fp8_e4m3 || format == Format::fp8_e5m2; }
+
 enum class Has : uint8_t { no, yes, unknown };
 
 struct Arithmetic {
@@ -91,16 +93,19 @@ Arithmetic arithmetic(Format format, const DeviceFacts& device) {
     return {native.possible ? Has::yes : Has::no, std::move(native.reason)};
   }
   const char* name = peak_name(format);
-  if (device.flag(fmt::format("peak.{}.emulated", name)) == true)
-    return {Has::no, fmt::format("{} converts {} to a wider format", device.name(), name)};
   const auto support = device.flag(fmt::format("support.{}.matmul", name));
-  if (support == false) return {Has::no, fmt::format("{} has no {} arithmetic", device.name(), name)};
+  if (support == false || device.flag(fmt::format("peak.{}.emulated", name)) == true)
+    return {Has::no, fmt::format("{} has no {} arithmetic", device.name(), name)};
+  // Formats of one name are not one format: FNUZ reaches 240 where OCP reaches 448, and its codes mean other values.
+  const char* largest_key = format == Format::fp8_e5m2 ? "support.fp8.e5m2_max" : "support.fp8.e4m3_max";
+  const auto largest = is_fp8(format) ? device.number(largest_key) : std::nullopt;
+  if (largest && *largest != static_cast<double>(formats::info(format).largest))
+    return {Has::no, fmt::format("the {} of {} reaches {}, that of HPQF {} (OCP): another format", name, device.name(),
+                                 *largest, formats::info(format).largest)};
   // A peak of a matrix product is a statement that there is one.
   if (support == true || device.number(peak_key(name)).value_or(0) > 0) return {Has::yes, ""};
   return {Has::unknown, fmt::format("whether {} computes in {} is not known; nothing is assumed", device.name(), name)};
 }
-
-bool is_fp8(Format format) { return format == Format::fp8_e4m3 || format == Format::fp8_e5m2; }
 
 // "2.13" of "2.13.1+cu130".
 std::string release(std::string_view version) {

@@ -57,6 +57,14 @@ TEST(Resolve, NoArithmeticIsEmulatedAtTheRateOfFp32) {
   EXPECT_EQ(resolved(Format::bf16, ampere().flag("peak.bf16.emulated", true)).kind, Kind::emulated);
 }
 
+TEST(Resolve, AnFp8OfOtherRangeIsAnotherFormat) {
+  const Facts cdna = ampere("mi300x").flag("support.fp8_e4m3.matmul", true).number("peak.fp8_e4m3.dense", 624);
+  EXPECT_EQ(resolved(Format::fp8_e4m3, Facts(cdna).number("support.fp8.e4m3_max", 448)).kind, Kind::native);
+  const Resolution fnuz = resolved(Format::fp8_e4m3, Facts(cdna).number("support.fp8.e4m3_max", 240));
+  EXPECT_EQ(fnuz.kind, Kind::emulated);
+  EXPECT_CONTAINS(fnuz.reason, "reaches 240, that of HPQF 448");
+}
+
 TEST(Resolve, WhatIsNotKnownIsNotAssumed) {
   const Resolution int4 = resolved(Format::int4, ampere());
   EXPECT_EQ(int4.kind, Kind::refused);

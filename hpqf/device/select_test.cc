@@ -60,7 +60,7 @@ TEST(Select, SaysWhyOthersAreLeftOut) {
   EXPECT_EQ(ids(s.ranked), (Ids{"f", "b"}));
   EXPECT_CONTAINS(why(s, "a"), "24 GB of memory, 40 asked for");
   EXPECT_CONTAINS(why(s, "c"), "its price is not known");
-  EXPECT_CONTAINS(why(s, "d"), "emulated: d converts bf16 to a wider format");
+  EXPECT_CONTAINS(why(s, "d"), "emulated: d has no bf16 arithmetic");
   EXPECT_CONTAINS(why(s, "e"), "announced");
   EXPECT_CONTAINS(why(select(devices, {}, {.max_price = 5000}), "b"), "10000 USD (list price");
 }

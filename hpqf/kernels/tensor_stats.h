@@ -47,7 +47,7 @@ HPQF_API TensorStats tensor_stats(const float* x, int64_t n, const StatsRange& r
 struct QuantisationError {
   double signal = 0, noise = 0;                           // sums of x^2 and of (x - rounded)^2
   int64_t count = 0, nonzero = 0, flushed = 0, lost = 0;  // flushed: not zero before, zero after
-  QuantisationError& operator+=(const QuantisationError& other);
+  HPQF_API QuantisationError& operator+=(const QuantisationError& other);
   // 10 log10(signal / noise), in dB; +infinity when nothing changed, NaN without signal.
   HPQF_API double sqnr_db() const;
 };

@@ -13,6 +13,7 @@
 #include "hpqf/base/export.h"
 #include "hpqf/observe/audit.h"
 #include "hpqf/plan/fallback.h"
+#include "hpqf/plan/sensitivity.h"
 #include "hpqf/train/loader.h"
 #include "hpqf/train/loss_scaler.h"
 #include "hpqf/train/schedule.h"

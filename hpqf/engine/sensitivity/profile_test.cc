@@ -2,6 +2,7 @@
 #include "hpqf/engine/sensitivity/profile.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn.h>
 
 #include "hpqf/base/error.h"
