@@ -25,7 +25,8 @@
 namespace hpqf::app {
 namespace {
 
-constexpr int64_t kContext = 128;  // bytes the text models see at once, as in `hpqf train`
+// As in `hpqf train`: bytes that the text models see at once, tokens of a sentence.
+int64_t context(models::Task task) { return task == models::Task::sentences ? 64 : 128; }
 
 // What `hpqf train` would use for this model.
 std::string default_of(const std::string& model, const char* key) {
@@ -49,13 +50,19 @@ int profile_ops(const ProfileOpsOptions& o) {
   const models::ModelEntry& entry = models::find_model(o.model);
   if (o.threads > 0) at::set_num_threads(o.threads);
   const auto batch = o.batch_size > 0 ? o.batch_size : static_cast<int64_t>(number(default_of(o.model, "batch-size")));
-  const models::Dataset dataset = models::load_dataset(o.data.empty() ? default_of(o.model, "data") : o.data,
-                                                       {.context = kContext, .limit = batch * (o.steps + o.warmup)});
+  const models::Dataset dataset =
+      models::load_dataset(o.data.empty() ? default_of(o.model, "data") : o.data,
+                           {.context = context(entry.task), .limit = batch * (o.steps + o.warmup)});
   if (dataset.task != entry.task)
     throw Error(fmt::format("model {} on data of another kind", o.model), fmt::format("{}", name(entry.task)),
                 "choose data, or a model, of the same kind");
   const models::Model model =
-      entry.make({.in_channels = dataset.channels, .classes = dataset.classes, .context = kContext, .seed = o.seed});
+      entry.make({.in_channels = dataset.channels,
+                  .image = dataset.task == models::Task::images ? dataset.train.data.size(2) : 0,
+                  .classes = dataset.classes,
+                  .vocab = dataset.vocab,
+                  .context = context(entry.task),
+                  .seed = o.seed});
   const observe::RateTable rates =
       o.rates.empty() ? engine::measure_peaks() : observe::RateTable::from_json(base::read_file(o.rates), o.rates);
 

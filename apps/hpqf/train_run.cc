@@ -117,7 +117,8 @@ void report_result(const OutFolder& folder, models::Task task, const EvalResult&
 int report_stop(const TrainConfig& c, const TrainSummary& summary) {
   fmt::print("stopped after step {}; checkpoint {}\n", summary.steps, summary.checkpoint);
   fmt::print("to go on: hpqf train --resume --out {}\n", c.out);
-  return 128 + StopSignal::received();
+  const int signal = StopSignal::received();
+  return signal > 0 ? 128 + signal : 1;  // no signal: an alert rule with the action stop
 }
 
 std::optional<observe::MonitorOptions> monitor_options(const TrainConfig& c, int64_t samples_per_epoch) {

@@ -192,6 +192,7 @@ class MixedPrecisionTrainer:
             "plan": {"requested": self._requested.to_json(), "now": self.plan.to_json()},
             "fallback": step.fallback.to_json(),
             "counters": {"step": step.step, "applied": step.applied},
+            "gradients": None if self.gradients is None else self.gradients.state_dict(),
             "position": position.state_dict(),
             "random": random_state.capture(),
             "audit": self.audit().to_json(-1),
@@ -215,6 +216,8 @@ class MixedPrecisionTrainer:
         step.attachment.runtime.apply(_C.PrecisionPlan.from_json(parts["plan"]["now"]))
         step.fallback = _C.FallbackState.from_json(parts["fallback"])
         step.step, step.applied = parts["counters"]["step"], parts["counters"]["applied"]
+        if self.gradients is not None and parts.get("gradients"):
+            self.gradients.load_state_dict(parts["gradients"])
         position.load_state_dict(parts["position"])
         random_state.restore(parts["random"])
         if "ranges" in parts:
