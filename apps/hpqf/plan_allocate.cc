@@ -159,11 +159,15 @@ void add_plan_allocate(CLI::App& plan, Action& action) {
   option("--forbid-above", config->forbid_above, "No choice whose score exceeds this, nats", what);
   command->add_flag("--training", config->training, "Only formats whose training scores admit them")->group(what);
   option("--times", config->times, "Measured times of layers and conversions: schema hpqf.times", what);
-  option("--weights", config->weights, "Formats for weights; default: those with scores", formats)->delimiter(',');
+  option("--weights", config->weights, "Formats for weights; default: those with scores", formats)
+      ->delimiter(',')
+      ->allow_extra_args(false);
   option("--inputs", config->inputs,
          "Formats for inputs; default: fp32, or those with scores when the budget counts inputs", formats)
-      ->delimiter(',');
-  option("--lock", config->locks, "PATTERN=FORMAT: layers that are not asked; may be given several times", formats);
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  option("--lock", config->locks, "PATTERN=FORMAT: layers that are not asked; may be given several times", formats)
+      ->allow_extra_args(false);
   option("--threshold", config->threshold,
          "Layers above it take --high, the others --low; a share of the most sensitive layer", simple);
   option("--low", config->low, "Default int4", simple);
