@@ -49,13 +49,17 @@ def moments(e):
     return half.mean().item(), half.std().item() / math.sqrt(len(e)), e.double().mean().item()
 
 
-def expect(score, e, terms=None):
-    """The score of terms `e`; all three columns to 1e-5."""
+def inner(a, b):
+    return (a.double() * b.double()).sum()
+
+
+def expect(score, e, tolerance=1e-5):
+    """The score of terms `e`. Both sides are fp32: the smaller the error against what it is added to, the more cancels in its terms."""
     mean, stderr, first = moments(e)
-    assert score.score == pytest.approx(mean, rel=1e-5)
-    assert score.standard_error == pytest.approx(stderr, rel=1e-4)
-    assert score.first_order == pytest.approx(first, rel=1e-5, abs=1e-5 * e.abs().mean().item())
-    assert score.terms == (terms or len(e))
+    assert score.score == pytest.approx(mean, rel=tolerance)
+    assert score.standard_error == pytest.approx(stderr, rel=10 * tolerance)
+    assert score.first_order == pytest.approx(first, rel=tolerance, abs=tolerance * e.abs().mean().item())
+    assert score.terms == len(e)
 
 
 def one_by_one(model, layer, x, y):
@@ -85,11 +89,11 @@ def test_scores_are_the_squares_of_single_gradients(make):
     for layer in report.layers:
         module = model.get_submodule(layer.name)
         single = one_by_one(model, layer.name, x, y)
-        for format in ("int4[row]", "int4", "bf16"):
+        for format, tolerance in (("int4[row]", 1e-5), ("int4", 1e-5), ("bf16", 1e-3)):
             error = weight_error(module.weight, format, AXES[type(module)])
-            expect(layer.score("weight", format), torch.stack([(g * error).sum() for g, _, _ in single]))
-            e = torch.stack([(g * input_error(u, format)).sum() for _, g, u in single])
-            expect(layer.score("input", format), e)
+            expect(layer.score("weight", format), torch.stack([inner(g, error) for g, _, _ in single]), tolerance)
+            e = torch.stack([inner(g, input_error(u, format)) for _, g, u in single])
+            expect(layer.score("input", format), e, tolerance)
         wanted = weight_error(module.weight, "int4", AXES[type(module)]).square().sum() / module.weight.square().sum()
         assert layer.score("weight", "int4").error == pytest.approx(wanted.item(), rel=1e-5)
 
@@ -111,24 +115,26 @@ def test_per_sample_gradients_of_torch_func_agree():
 
 @pytest.mark.parametrize("make", [models.mlp, ConvNet])
 def test_drawn_labels_give_the_fisher_information(make):
-    """Against the expectation over all classes, which needs no draw: within four standard errors, and not below by chance."""
-    model, size = make(), 600
+    """Against the expectation over all classes, which needs no draw: within four standard errors."""
+    model, size = make(), 150
     x = torch.randn(size, 3, 6, 6) if make is ConvNet else torch.randn(size, 16)
     with torch.no_grad():
-        probabilities = model(x).softmax(-1)
+        probabilities = model(x).softmax(-1).double()
     y = torch.zeros(size, dtype=torch.long)   # what the true labels are must not matter
-    report = hpqf.profile(model, torch.utils.data.DataLoader(list(zip(x, y)), 100), formats="int4", samples=size, seed=3)
-    assert report.sensitivity.labels == "sampled"
-    for layer in report.layers:
-        module = model.get_submodule(layer.name)
-        error = weight_error(module.weight, "int4", AXES[type(module)])
-        exact = 0.0
-        for c in range(probabilities.shape[1]):
-            e = torch.stack([(g * error).sum() for g, _, _ in one_by_one(model, layer.name, x, torch.full_like(y, c))])
-            exact += (probabilities[:, c].double() * e.double() ** 2 / 2).mean().item()
+    report = hpqf.profile(model, torch.utils.data.DataLoader(list(zip(x, y)), 50), formats="int4", samples=size, seed=3)
+    assert report.sensitivity.labels == "sampled" and len(report.layers) >= 2
+    modules = [model.get_submodule(layer.name) for layer in report.layers]
+    errors = [weight_error(m.weight, "int4", AXES[type(m)]) for m in modules]
+    exact = [0.0] * len(modules)
+    for i in range(size):
+        logs = model(x[i:i + 1]).log_softmax(-1)[0]
+        for c, p in enumerate(probabilities[i]):
+            gradients = torch.autograd.grad(-logs[c], [m.weight for m in modules], retain_graph=True)
+            exact = [a + p.item() * inner(g, d).item() ** 2 / 2 / size for a, g, d in zip(exact, gradients, errors)]
+    for layer, want in zip(report.layers, exact):
         score = layer.score("weight", "int4")
-        assert abs(score.score - exact) < 4 * score.standard_error
-        assert score.standard_error < 0.3 * exact
+        assert abs(score.score - want) < 4 * score.standard_error
+        assert score.standard_error < 0.5 * want
 
 
 def test_same_seed_same_labels_for_any_batch_size():
@@ -370,7 +376,7 @@ def test_gradients_that_are_not_finite_are_an_error():
             self.fc = nn.Linear(4, 3)
 
         def forward(self, x):
-            return torch.sqrt(F.relu(self.fc(x) - 100))   # the root of zero has an infinite slope, times zero
+            return torch.sqrt(self.fc(x) * 0)   # the root of zero has an infinite slope, times zero
 
     with pytest.raises(hpqf.Error, match="gradient of layer 'fc'"):
         hpqf.profile(Root(), [(torch.randn(8, 4), torch.randint(3, (8,)))], formats="int8")

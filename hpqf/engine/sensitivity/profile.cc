@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "hpqf/base/error.h"
 #include "hpqf/engine/rounding.h"
@@ -39,7 +40,8 @@ struct LayerSum {
   int64_t weights = 0, inputs = 0, macs = 0;
   std::vector<std::array<ScoreSum, kMeasured.size()>> scores;  // by format, then operand
   std::array<bool, kMeasured.size()> measured{};
-  bool reached = false;  // the loss depends on it
+  std::set<const void*> weights_seen;  // by address: a weight used twice counts once
+  bool reached = false;                // the loss depends on it
   StatisticsSum weight, input, gradient;
 };
 
@@ -98,12 +100,14 @@ struct Profile::Impl {
   }
 
   void note_first(LayerSum& sum, const CapturedOp& c, int64_t count) {
-    if (c.op.weight.defined()) {
+    const double samples_here = double(std::max<int64_t>(count, 1));
+    if (c.op.weight.defined() && sum.weights_seen.insert(c.op.weight.const_data_ptr()).second) {
       sum.weights += c.op.weight.numel();
       sum.weight.add(c.op.weight);
     }
-    if (c.op.input.defined()) sum.inputs += c.op.input.numel() / std::max<int64_t>(count, 1);
-    sum.macs += int64_t(c.op.macs / double(std::max<int64_t>(count, 1)));
+    if (c.op.input.defined()) sum.inputs += int64_t(double(c.op.input.numel()) / samples_here);
+    sum.macs += int64_t(c.op.macs / samples_here);
+    ties.see(*c.layer, c.op);
   }
 
   // All formats of one layer in one batch.
@@ -112,6 +116,7 @@ struct Profile::Impl {
       const BlockFormat& format = options.formats[f];
       std::array<Terms, kMeasured.size()> terms;
       Tensor rounded_of, delta;  // a weight used again keeps its error
+      std::set<const void*> added;
       for (size_t i : ops) {
         if (!g.given[i].defined()) continue;
         const CapturedOp& c = capture.ops()[i];
@@ -120,10 +125,11 @@ struct Profile::Impl {
           add_to(terms[operand], term_sums(g.drawn[i], change, g.target), term_sums(g.given[i], change, g.target));
         };
         if (c.op.weight_product) {
-          if (!rounded_of.is_same(c.op.weight)) {
+          if (!rounded_of.defined() || rounded_of.const_data_ptr() != c.op.weight.const_data_ptr()) {
             rounded_of = c.op.weight;
             delta = round(rounded_of, format, c.op.weight_axis, *c.layer, plan::Role::weight).sub(rounded_of);
-            if (batches == 0) sum.scores[f][0].add_error(delta, rounded_of);
+            if (batches == 0 && added.insert(rounded_of.const_data_ptr()).second)
+              sum.scores[f][0].add_error(delta, rounded_of);
           }
           take(0, c.op.weight_product(delta));
         }
@@ -172,14 +178,9 @@ void Profile::add(const Tensor& loss, const Tensor& output, const Tensor& target
     LayerSum& sum = p.layers[layer];
     sum.layer = layer;
     sum.scores.resize(p.options.formats.size());
-    Tensor seen;
     for (size_t i : indices) {
       const CapturedOp& c = p.capture.ops()[i];
-      if (p.batches == 0) {
-        if (!seen.defined() || !seen.is_same(c.op.weight)) p.note_first(sum, c, samples);
-        seen = c.op.weight;
-        p.ties.see(*layer, c.op);
-      }
+      if (p.batches == 0) p.note_first(sum, c, samples);
       if (c.op.input.defined()) sum.input.add(c.op.input);
       for (const Tensor* gradient : {&g.drawn[i], &g.given[i]})
         check_finite(*gradient, fmt::format("the gradient of layer '{}'", layer->name));
