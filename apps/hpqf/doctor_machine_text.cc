@@ -44,7 +44,7 @@ std::string caches(const CpuFacts& cpu) {
 
 std::string frequency(const CpuFrequency& f) {
   std::string text = fmt::format("driver {}, governor {}", f.driver, f.governor);
-  if (!f.preference.empty()) text += ", preference " + f.preference;
+  if (!f.preference.empty()) text += fmt::format(", preference {}", f.preference);
   if (f.cap_mhz) text += fmt::format(", up to {:.0f} MHz", *f.cap_mhz);
   return text;
 }
@@ -52,7 +52,7 @@ std::string frequency(const CpuFrequency& f) {
 std::string memory(const MemoryFacts& m) {
   std::string text = fmt::format("{}, {} available", human_bytes(static_cast<double>(m.total_bytes)),
                                  human_bytes(static_cast<double>(m.available_bytes)));
-  if (!m.transparent_huge_pages.empty()) text += ", transparent huge pages: " + m.transparent_huge_pages;
+  if (!m.transparent_huge_pages.empty()) text += fmt::format(", transparent huge pages: {}", m.transparent_huge_pages);
   if (m.huge_pages > 0)
     text += fmt::format(", {} set aside of {}", m.huge_pages, human_bytes(static_cast<double>(m.huge_page_bytes)));
   return text;
@@ -63,7 +63,7 @@ std::string limits(const MachineFacts& facts) {
   const LimitFacts& l = facts.limits;
   if (l.cpu_quota) parts.push_back(fmt::format("{:g} CPUs of time", *l.cpu_quota));
   if (l.memory_bytes) parts.push_back(human_bytes(static_cast<double>(*l.memory_bytes)) + " of memory");
-  if (facts.usable_cpus() < facts.cpu.logical) parts.push_back("CPUs " + spans(l.cpus));
+  if (facts.usable_cpus() < facts.cpu.logical) parts.push_back(fmt::format("CPUs {}", spans(l.cpus)));
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -109,7 +109,7 @@ std::string gpus(const MachineFacts& facts) {
   std::string text = "GPUs\n";
   for (const GpuReport& report : facts.gpus) {
     if (report.gpus.empty()) {
-      text += line(report.library.c_str(), "none: " + report.missing);
+      text += line(report.library.c_str(), fmt::format("none: {}", report.missing));
       continue;
     }
     text += line(report.library.c_str(), fmt::format("driver {}", report.driver)) + gpu_table(report);
@@ -147,7 +147,7 @@ std::string pci(const std::vector<PciDevice>& devices) {
 std::string machine_text(const MachineFacts& facts) {
   const CpuFacts& cpu = facts.cpu;
   std::string isa = cpu.features.isa();
-  for (const std::string& name : cpu.further) isa += "+" + name;
+  for (const std::string& name : cpu.further) isa += fmt::format("+{}", name);
   std::string text = "Machine\n";
   text += line("CPU", fmt::format("{}{}", cpu.model, cpu.virtual_machine ? " (virtual machine)" : ""));
   text += line("cores", fmt::format("{} in {}, {} online", plural(cpu.cores, "core"), plural(cpu.packages, "package"),
@@ -159,8 +159,7 @@ std::string machine_text(const MachineFacts& facts) {
   text += line("limits", limits(facts));
   text += line("energy", energy(facts.bus.energy));
   text += line("kernel", facts.kernel);
-  text += "\n" + gpus(facts);
-  text += "\nTopology\n" + numa(facts.memory.nodes) + pci(facts.bus.devices);
+  text += fmt::format("\n{}\nTopology\n{}{}", gpus(facts), numa(facts.memory.nodes), pci(facts.bus.devices));
   for (const FabricPort& p : facts.bus.ports)
     text += line("fabric", fmt::format("{} port {}: {}, {}, {}", p.device, p.port, p.layer, p.state, p.rate));
   return text;

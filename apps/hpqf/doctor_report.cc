@@ -83,12 +83,12 @@ std::string report_text(const Diagnosis& d) {
   std::string text =
       d.recorded.empty() ? "" : fmt::format("Recorded in {}; nothing can be measured there.\n\n", d.recorded);
   text += machine_text(d.facts);
-  if (d.torch) text += "\n" + torch_text(*d.torch);
+  if (d.torch) text += fmt::format("\n{}", torch_text(*d.torch));
   text += fmt::format("\nWhat pays here, with {} thread{}\n  {}\n\n", d.threads, d.threads == 1 ? "" : "s",
                       d.calibration_note);
   text += verdict_text(d.verdicts);
-  if (d.calibration) text += "\n" + measured_text(*d.calibration);
-  return text + "\nWhat is set wrong, or good to know\n" + findings_text(d.findings);
+  if (d.calibration) text += fmt::format("\n{}", measured_text(*d.calibration));
+  return fmt::format("{}\nWhat is set wrong, or good to know\n{}", text, findings_text(d.findings));
 }
 
 }  // namespace hpqf::app

@@ -1,5 +1,5 @@
 """Makes the recorded machines that were not at hand: what their kernels and GPU libraries would say, by public descriptions.
-Run it after a change: python3 tests/machines/make_machines.py (epyc-vm is a real recording and is left alone)."""
+Run it after a change: python3 tests/machines/make_machines.py (epyc-vm is a real recording, its group and kernel names replaced, and is left alone)."""
 import json
 import pathlib
 

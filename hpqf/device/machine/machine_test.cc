@@ -88,6 +88,21 @@ TEST(Machine, DgxWithFabric) {
   EXPECT_EQ(m.bus.ports[7].numa_node, 1);
 }
 
+// A real recording, of a small virtual machine with old control groups.
+TEST(Machine, RecordedVirtualMachine) {
+  const MachineFacts m = facts_of("epyc-vm");
+  EXPECT_EQ(m.cpu.model, "AMD EPYC");
+  EXPECT_TRUE(m.cpu.virtual_machine);
+  EXPECT_EQ(m.cpu.cores, 2);
+  EXPECT_EQ(m.cpu.features.isa(), "avx2+fma+f16c");
+  EXPECT_EQ(m.cpu.largest_caches, 1);
+  EXPECT_EQ(m.cpu.frequency.driver, "");
+  EXPECT_FALSE(m.limits.cpu_quota) << "-1 is no quota";
+  EXPECT_FALSE(m.limits.memory_bytes) << "the largest number of pages is no limit";
+  EXPECT_TRUE(m.bus.devices.empty()) << "virtio devices are none of ours";
+  EXPECT_TRUE(m.all_gpus().empty());
+}
+
 // The machine that these lines run on.
 TEST(Machine, DetectsThisOne) {
   const MachineFacts m = detect(RootTree(), {});
