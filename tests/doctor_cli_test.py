@@ -67,7 +67,8 @@ def test_a_recording_describes_this_machine(doctor, tmp_path):
                 for moving in ("memory_used_bytes", "sm_mhz", "memory_mhz", "slowed_by", "uuid", "partitions", "pcie_generation"):
                     gpu.pop(moving, None)
     assert there == here
-    assert os.uname().nodename not in (tmp_path / "box" / "machine.json").read_text() or len(os.uname().nodename) < 5
+    if len(os.uname().nodename) >= 5:  # a shorter name may be part of any word
+        assert os.uname().nodename not in (tmp_path / "box" / "machine.json").read_text()
 
 
 def test_without_calibration_nothing_is_measured(doctor, tmp_path):
@@ -125,7 +126,7 @@ def test_quick_calibration_is_measured_once_and_kept(doctor, tmp_path):
 
     # Figures of another number of threads are not used.
     other = doctor("--no-calibrate", "--json", "--threads", 2)
-    assert other["calibration"] is None and "for 1 threads" in other["calibration_note"]
+    assert other["calibration"] is None and "for 1 thread" in other["calibration_note"]
 
     # Neither is a damaged file.
     file = tmp_path / "cache" / "hpqf" / "calibration.json"

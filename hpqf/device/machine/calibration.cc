@@ -8,7 +8,7 @@ std::string CalibrationIdentity::difference(const CalibrationIdentity& other) co
   if (cpu != other.cpu) return fmt::format("another CPU: {}", other.cpu);
   if (isa != other.isa) return fmt::format("other instruction sets: {}", other.isa);
   if (torch != other.torch) return fmt::format("another torch: {}", other.torch);
-  if (threads != other.threads) return fmt::format("{} threads", other.threads);
+  if (threads != other.threads) return fmt::format("{} thread{}", other.threads, other.threads == 1 ? "" : "s");
   if (cpus != other.cpus) return fmt::format("{} usable CPUs", other.cpus);
   if (quota != other.quota) return other.quota > 0 ? fmt::format("a quota of {:g} CPUs", other.quota) : "no CPU quota";
   return "";
