@@ -59,7 +59,7 @@ def step_lines(steps, skip_every=0, nan_at=(), seed=1):
         if step in nan_at:
             line.update(loss=None, loss_text="nan")
         line.update(lr=0.1 * 0.5 * (1 + math.cos(math.pi * step / steps)), samples_per_second=128 / seconds,
-                    samples=128, seconds=seconds, time=time, grad_norm=1 + abs(draw.gauss(0, 0.3)), plan_epoch=0)
+                    samples=128, seconds=seconds, wall_seconds=seconds + 0.01, time=time, grad_norm=1 + abs(draw.gauss(0, 0.3)), plan_epoch=0)
         yield json.dumps(line)
 
 

@@ -63,9 +63,9 @@ void CsvSink::evaluation(const EvaluationRecord& evaluation) {
   for (const MetricName& name : metric_names()) {
     if (!name.column) continue;
     line += ',';
-    if (name.metric == Metric::epoch) line += fmt::format("{}", evaluation.epoch);
-    if (name.metric == Metric::validation_loss) line += number(evaluation.loss);
-    if (name.metric == Metric::validation_accuracy) line += number(evaluation.accuracy);
+    if (name.metric == ExportedMetric::epoch) line += fmt::format("{}", evaluation.epoch);
+    if (name.metric == ExportedMetric::validation_loss) line += number(evaluation.loss);
+    if (name.metric == ExportedMetric::validation_accuracy) line += number(evaluation.accuracy);
   }
   file_->append(line + ",\r\n");
 }

@@ -146,9 +146,9 @@ TEST(Csv, RowsAndAResume) {
 
 TEST(Tokens, RateOnlyWhereSamplesHaveTokens) {
   RunInfo run = made_run();
-  EXPECT_FALSE(value_of(Metric::tokens_per_second, made_step(1), run));
+  EXPECT_FALSE(value_of(ExportedMetric::tokens_per_second, made_step(1), run));
   run.tokens_per_sample = 128;
-  EXPECT_EQ(value_of(Metric::tokens_per_second, made_step(1), run), 64 * 128);
+  EXPECT_EQ(value_of(ExportedMetric::tokens_per_second, made_step(1), run), 64 * 128);
 }
 
 TEST(MlLog, LinesOfARun) {

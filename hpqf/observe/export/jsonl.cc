@@ -56,8 +56,8 @@ void JsonlSink::step(const StepRecord& step) {
 
 void JsonlSink::evaluation(const EvaluationRecord& evaluation) {
   Line line(evaluation.step, evaluation.unix_seconds);
-  line.number(name_of(Metric::validation_loss).tag, evaluation.loss);
-  if (evaluation.accuracy) line.number(name_of(Metric::validation_accuracy).tag, *evaluation.accuracy);
+  line.number(name_of(ExportedMetric::validation_loss).tag, evaluation.loss);
+  if (evaluation.accuracy) line.number(name_of(ExportedMetric::validation_accuracy).tag, *evaluation.accuracy);
   file_->append(line.end());
 }
 
@@ -65,11 +65,11 @@ void JsonlSink::audit(const AuditReport& audit, int64_t step, double unix_second
   Line line(step, unix_seconds);
   for (const AuditReport::Share& share : audit.shares()) {
     const std::string format = share.format + (share.emulated ? "_emulated" : "");
-    line.number(fmt::format("{}_{}", name_of(Metric::share_flops).tag, format), share.flops);
-    line.number(fmt::format("{}_{}", name_of(Metric::share_time).tag, format), share.seconds);
+    line.number(fmt::format("{}_{}", name_of(ExportedMetric::share_flops).tag, format), share.flops);
+    line.number(fmt::format("{}_{}", name_of(ExportedMetric::share_time).tag, format), share.seconds);
   }
-  line.number(name_of(Metric::native_flops).tag, native_flops_share(audit));
-  line.number(name_of(Metric::as_requested_flops).tag, as_requested_flops_share(audit));
+  line.number(name_of(ExportedMetric::native_flops).tag, native_flops_share(audit));
+  line.number(name_of(ExportedMetric::as_requested_flops).tag, as_requested_flops_share(audit));
   file_->append(line.end());
 }
 

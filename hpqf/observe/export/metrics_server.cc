@@ -26,7 +26,7 @@ namespace hpqf::observe {
 namespace {
 
 constexpr size_t kMostConnections = 16;
-constexpr int64_t kDeadlineNs = 5'000'000'000;
+constexpr int64_t kDeadlineNs = 5'000'000'000, kPauseNs = 1'000'000'000;
 
 struct Address {
   sockaddr_storage storage{};
@@ -81,6 +81,7 @@ struct MetricsServer::Impl {
   int listener = -1;
   int wake[2] = {-1, -1};
   std::vector<Connection> connections;
+  int64_t accept_again = 0;  // steady clock; no connection is taken before
   std::thread thread;
 
   ~Impl() {
@@ -117,7 +118,11 @@ struct MetricsServer::Impl {
   void accept_all(int64_t now) {
     while (connections.size() < kMostConnections) {
       const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) return;
+      if (fd < 0) {
+        // Out of descriptors: the caller waits on, and asking again at once would take a whole core.
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) accept_again = now + kPauseNs;
+        return;
+      }
       connections.push_back({fd, now + kDeadlineNs, {}, {}});
     }
   }
@@ -161,9 +166,10 @@ struct MetricsServer::Impl {
       std::erase_if(connections, [&](const Connection& c) { return c.deadline <= now && (::close(c.fd), true); });
       std::vector<pollfd> polled{{wake[0], POLLIN, 0}};
       // Full: let the others wait in the kernel's queue.
-      if (connections.size() < kMostConnections) polled.push_back({listener, POLLIN, 0});
+      const bool takes = connections.size() < kMostConnections && now >= accept_again;
+      if (takes) polled.push_back({listener, POLLIN, 0});
       const size_t first = polled.size();
-      int64_t wait = -1;
+      int64_t wait = now < accept_again ? (accept_again - now) / 1'000'000 + 1 : -1;
       for (const Connection& c : connections) {
         polled.push_back({c.fd, static_cast<short>(c.answered && !c.through ? POLLOUT : POLLIN), 0});
         const int64_t left = (c.deadline - now) / 1'000'000 + 1;
@@ -179,7 +185,7 @@ struct MetricsServer::Impl {
         ::close(connections[i].fd);
         connections.erase(connections.begin() + static_cast<std::ptrdiff_t>(i));
       }
-      accept_all(base::steady_ns());
+      if (takes) accept_all(base::steady_ns());
     }
   }
 };

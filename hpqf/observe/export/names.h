@@ -11,7 +11,7 @@
 
 namespace hpqf::observe {
 
-enum class Metric {
+enum class ExportedMetric {
   loss,
   grad_norm,
   lr,
@@ -31,7 +31,7 @@ enum class Metric {
 };
 
 struct MetricName {
-  Metric metric;
+  ExportedMetric metric;
   const char* tag;         // TensorBoard, JSONL
   const char* prometheus;  // without labels; base unit in the name
   const char* column;      // CSV; nullptr: not a column
@@ -40,10 +40,10 @@ struct MetricName {
 };
 
 HPQF_API std::span<const MetricName> metric_names();
-HPQF_API const MetricName& name_of(Metric metric);
+HPQF_API const MetricName& name_of(ExportedMetric metric);
 
 // The value of a step's metric; empty when the step does not have it, or when it is none of a step.
-HPQF_API std::optional<double> value_of(Metric metric, const StepRecord& step, const RunInfo& run);
+HPQF_API std::optional<double> value_of(ExportedMetric metric, const StepRecord& step, const RunInfo& run);
 
 // Shares of the counted GEMM FLOPs.
 HPQF_API double native_flops_share(const AuditReport& audit);        // arithmetic really in the low format (or fp32)

@@ -64,8 +64,8 @@ void PrometheusState::step(const StepRecord& step) {
 
 void PrometheusState::evaluation(const EvaluationRecord& evaluation) {
   const std::lock_guard lock(mutex_);
-  set(static_cast<int>(Metric::validation_loss), evaluation.loss);
-  if (evaluation.accuracy) set(static_cast<int>(Metric::validation_accuracy), *evaluation.accuracy);
+  set(static_cast<int>(ExportedMetric::validation_loss), evaluation.loss);
+  if (evaluation.accuracy) set(static_cast<int>(ExportedMetric::validation_accuracy), *evaluation.accuracy);
 }
 
 void PrometheusState::audit(const AuditReport& audit) {
@@ -74,8 +74,8 @@ void PrometheusState::audit(const AuditReport& audit) {
     shares.push_back({share.format, share.emulated, share.flops, share.seconds});
   const std::lock_guard lock(mutex_);
   shares_ = std::move(shares);
-  set(static_cast<int>(Metric::native_flops), native_flops_share(audit));
-  set(static_cast<int>(Metric::as_requested_flops), as_requested_flops_share(audit));
+  set(static_cast<int>(ExportedMetric::native_flops), native_flops_share(audit));
+  set(static_cast<int>(ExportedMetric::as_requested_flops), as_requested_flops_share(audit));
 }
 
 void PrometheusState::finish(const RunEnd& end) {
@@ -98,18 +98,18 @@ std::string PrometheusState::text() const {
   out += single("hpqf_last_step_timestamp_seconds", "Unix time of the last step or of the end of the run (measured).",
                 "gauge", last_unix_seconds_);
   for (const MetricName& name : metric_names()) {
-    if (name.metric == Metric::skipped) {
+    if (name.metric == ExportedMetric::skipped) {
       out += single(name.prometheus,
                     "Steps left out because a gradient was not finite, since this process began "
                     "(counted).",
                     "counter", static_cast<double>(skipped_));
-    } else if (name.metric == Metric::share_flops || name.metric == Metric::share_time) {
+    } else if (name.metric == ExportedMetric::share_flops || name.metric == ExportedMetric::share_time) {
       if (shares_.empty()) continue;
       out += head(name.prometheus, name.help, "gauge");
       for (const Share& share : shares_)
         out += fmt::format("{}{{format=\"{}\",arithmetic=\"{}\"}} {}\n", name.prometheus,
                            prometheus_label(share.format), share.emulated ? "emulated" : "native",
-                           number(name.metric == Metric::share_flops ? share.flops : share.seconds));
+                           number(name.metric == ExportedMetric::share_flops ? share.flops : share.seconds));
     } else {
       for (const auto& [metric, value] : values_)
         if (metric == static_cast<int>(name.metric)) out += single(name.prometheus, name.help, "gauge", value);

@@ -34,7 +34,7 @@ class HPQF_API PrometheusState {
   StepRecord last_;
   int64_t steps_ = 0, skipped_ = 0, changes_ = 0;
   double last_unix_seconds_ = 0;
-  std::vector<std::pair<int, double>> values_;  // by Metric
+  std::vector<std::pair<int, double>> values_;  // by ExportedMetric
   std::vector<Share> shares_;
   bool running_ = false;
   void set(int metric, double value);

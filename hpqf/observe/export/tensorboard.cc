@@ -111,8 +111,8 @@ void TensorBoardSink::step(const StepRecord& step) {
 
 void TensorBoardSink::evaluation(const EvaluationRecord& evaluation) {
   ProtobufMessage summary;
-  add_scalar(summary, name_of(Metric::validation_loss).tag, evaluation.loss);
-  if (evaluation.accuracy) add_scalar(summary, name_of(Metric::validation_accuracy).tag, *evaluation.accuracy);
+  add_scalar(summary, name_of(ExportedMetric::validation_loss).tag, evaluation.loss);
+  if (evaluation.accuracy) add_scalar(summary, name_of(ExportedMetric::validation_accuracy).tag, *evaluation.accuracy);
   event(evaluation.unix_seconds.value_or(run_.unix_seconds), evaluation.step, kSummary, summary.text());
 }
 
@@ -121,13 +121,13 @@ void TensorBoardSink::audit(const AuditReport& audit, int64_t step, double unix_
   std::string table = "| format | arithmetic | FLOPs % | time % |\n|---|---|---|---|\n";
   for (const AuditReport::Share& share : audit.shares()) {
     const std::string format = share.format + (share.emulated ? "_emulated" : "");
-    add_scalar(summary, fmt::format("{}_{}", name_of(Metric::share_flops).tag, format), share.flops);
-    add_scalar(summary, fmt::format("{}_{}", name_of(Metric::share_time).tag, format), share.seconds);
+    add_scalar(summary, fmt::format("{}_{}", name_of(ExportedMetric::share_flops).tag, format), share.flops);
+    add_scalar(summary, fmt::format("{}_{}", name_of(ExportedMetric::share_time).tag, format), share.seconds);
     table += fmt::format("| {} | {} | {} | {} |\n", share.format, share.emulated ? "emulated" : "native",
                          percent(share.flops), percent(share.seconds));
   }
-  add_scalar(summary, name_of(Metric::native_flops).tag, native_flops_share(audit));
-  add_scalar(summary, name_of(Metric::as_requested_flops).tag, as_requested_flops_share(audit));
+  add_scalar(summary, name_of(ExportedMetric::native_flops).tag, native_flops_share(audit));
+  add_scalar(summary, name_of(ExportedMetric::as_requested_flops).tag, as_requested_flops_share(audit));
   add_text(summary, "precision/shares", table);
   event(unix_seconds, step, kSummary, summary.text());
 }

@@ -41,12 +41,13 @@ std::string cost_section(const RunRecord& run) {
   if (!run.memory.empty()) body += "<h3>Memory</h3>\n" + facts_table(run.memory, "Memory");
   if (!run.cost.empty()) body += "<h3>Cost and break-even</h3>\n" + facts_table(run.cost, "Cost");
   if (run.memory.empty())
-    body +=
-        html::hint("Memory: no memory.json in the run folder; <code>hpqf estimate --help</code> says how to model it.");
+    body += html::hint(
+        "Memory: what a monitor measured stands under Monitors; a model of it would be read from memory.json.");
   if (run.cost.empty())
     body += html::hint(
-        "Cost and break-even: no cost.json in the run folder; <code>hpqf cost --help</code> says how to "
-        "reckon them from this run.");
+        "Cost and break-even: <code>hpqf cost --run DIR --price PRICE --against OTHER --json DIR/cost.json</code>, "
+        "then "
+        "this report again.");
   return html::section("cost", "Memory and cost", "",
                        run.memory.empty() && run.cost.empty() ? "" : "memory.json, cost.json", body);
 }
@@ -57,7 +58,7 @@ std::string alert_section(const RunRecord& run) {
                          html::hint("The run folder has no alerts: nothing watched the run, or nothing was found."));
   std::vector<std::vector<std::string>> rows;
   constexpr size_t kMost = 200;
-  for (const Alert& alert : run.alerts) {
+  for (const RunAlert& alert : run.alerts) {
     if (rows.size() == kMost) break;
     const bool grave = alert.severity == "error" || alert.severity == "critical";
     rows.push_back({html::grouped(alert.step),
@@ -67,7 +68,7 @@ std::string alert_section(const RunRecord& run) {
                     html::escaped(alert.kind), alert.layer.empty() ? "" : html::layer_name(alert.layer),
                     html::escaped(alert.text)});
   }
-  return html::section("alerts", "Alerts", "measured", "alerts.jsonl",
+  return html::section("alerts", "Alerts", "measured", "alerts.jsonl, monitor.jsonl",
                        html::table({"step", "severity", "kind", "layer", "what"}, rows, {0}, "Alerts", true) +
                            (run.alerts.size() > kMost
                                 ? html::hint(fmt::format("{} more are in alerts.jsonl.", run.alerts.size() - kMost))
@@ -101,11 +102,13 @@ std::string monitor_section(const RunRecord& run) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, series] : run.monitored) {
     if (rows.size() == kRows) break;
-    rows.push_back({html::layer_name(name), html::grouped(series.points()), html::number(series.last())});
+    const auto basis = run.bases.find(name);
+    rows.push_back({html::layer_name(name), html::grouped(series.points()), html::number(series.last()),
+                    html::badge(basis == run.bases.end() ? "measured" : html::escaped(basis->second))});
   }
   std::string body = charts.empty() ? "" : "<div class=\"charts\">" + charts + "</div>\n";
   body += fmt::format("<details><summary>{} monitored numbers</summary>{}{}</details>\n", run.monitored.size(),
-                      html::table({"number", "samples", "last value"}, rows, {1, 2}, "Monitored numbers"),
+                      html::table({"number", "samples", "last value", "basis"}, rows, {1, 2}, "Monitored numbers"),
                       run.monitored.size() > kRows
                           ? html::hint(fmt::format("{} more are in the files.", run.monitored.size() - kRows))
                           : "");

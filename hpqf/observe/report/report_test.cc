@@ -113,7 +113,7 @@ TEST(Report, AnEmptyRecordIsAPageThatSaysWhatIsMissing) {
   RunRecord run;
   run.folder = "runs/x";
   const std::string page = html_report(run);
-  for (const char* part : {"There are no steps", "audit.json", "hpqf cost", "Alerts", "</html>"})
+  for (const char* part : {"There are no steps", "audit.json", "hpqf cost --run", "Alerts", "</html>"})
     EXPECT_HAS(page, part);
   EXPECT_EQ(page, html_report(run)) << "the same bytes";
 }

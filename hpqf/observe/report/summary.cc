@@ -30,6 +30,9 @@ std::optional<Tile> quality(const RunRecord& run) {
 }
 
 std::optional<Tile> wall_time(const RunRecord& run) {
+  if (run.walled_steps > 0)
+    return Tile{"Wall time", human_seconds(run.wall_seconds), "measured",
+                fmt::format("{}, data loading and resumes included", html::step_count(run.walled_steps))};
   if (run.result && run.result->seconds > 0)
     return Tile{"Wall time", human_seconds(run.result->seconds), "measured", "of the last call of train"};
   if (run.timed_steps > 0)

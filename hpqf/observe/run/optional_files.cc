@@ -93,10 +93,24 @@ void add_numbers(const Json& object, int64_t step, const std::string& prefix, in
   }
 }
 
+// A row of the monitor has its numbers under "metrics", what each rests on under "basis" and its alerts as texts; a
+// line of gradients.jsonl speaks of one layer and subject.
 void add_monitor_line(const Json& line, RunRecord& run) {
-  const std::string layer = text_of(line, "layer"), role = text_of(line, "role");
-  const std::string prefix = layer.empty() ? "" : layer + (role.empty() ? "" : " " + role) + ": ";
-  add_numbers(line, whole_of(line, "step"), prefix, 0, run);
+  const int64_t step = whole_of(line, "step");
+  std::string prefix = text_of(line, "layer");
+  for (const char* key : {"role", "subject"})
+    if (const std::string part = text_of(line, key); !part.empty()) prefix += (prefix.empty() ? "" : " ") + part;
+  if (!prefix.empty()) prefix += ": ";
+  const auto metrics = line.find("metrics");
+  add_numbers(metrics != line.end() && metrics->is_object() ? *metrics : line, step, prefix, 0, run);
+  if (const auto bases = line.find("basis"); bases != line.end() && bases->is_object())
+    for (const auto& [name, basis] : bases->items())
+      if (basis.is_string() && run.monitored.contains(prefix + name))
+        run.bases[prefix + name] = basis.get<std::string>();
+  if (const auto alerts = line.find("alerts"); alerts != line.end() && alerts->is_array())
+    for (const Json& alert : *alerts)
+      if (alert.is_string() && run.alerts.size() < RunRecord::kLongestList)
+        run.alerts.push_back({step, "", "", "", alert.get<std::string>()});
 }
 
 void flatten(const Json& value, const std::string& path, RunRecord::Facts& out) {

@@ -78,6 +78,10 @@ void add_step(RunRecord& run, StepRecord step) {
     run.step_seconds += *step.seconds;
     ++run.timed_steps;
   }
+  if (step.wall_seconds) {
+    run.wall_seconds += *step.wall_seconds + step.repeated_seconds.value_or(0);
+    ++run.walled_steps;
+  }
   if (step.skipped) {
     ++run.skipped;
     if (run.skipped_steps.size() < RunRecord::kLongestList) run.skipped_steps.push_back({step.step, step.cause});

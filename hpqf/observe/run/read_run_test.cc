@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* kTwoSteps =
     "{\"step\":1,\"epoch\":0,\"loss\":2,\"loss_scale\":4,\"skipped\":true,\"cause\":\"a\",\"changes\":[\"x\"]}\n"
-    "{\"step\":2,\"epoch\":0,\"loss\":1,\"loss_scale\":2,\"skipped\":false,\"seconds\":0.5}\n";
+    "{\"step\":2,\"epoch\":0,\"loss\":1,\"loss_scale\":2,\"skipped\":false,\"seconds\":0.5,\"wall_seconds\":0.75,"
+    "\"repeated_seconds\":2}\n";
 
 bool noted(const RunRecord& run, const std::string& part) {
   for (const std::string& note : run.notes)
@@ -41,6 +42,7 @@ TEST(ReadRun, AllFiles) {
   EXPECT_EQ(run.change_texts, (std::vector<std::pair<int64_t, std::string>>{{1, "x"}}));
   EXPECT_EQ(run.step_seconds, 0.5);
   EXPECT_EQ(run.timed_steps, 1);
+  EXPECT_EQ(run.wall_seconds, 2.75);
   EXPECT_EQ(run.loss.last(), 1);
   EXPECT_TRUE(run.lr.empty());
   EXPECT_EQ(run.setting("sensitive"), "a, b");
@@ -60,6 +62,25 @@ TEST(ReadRun, AllFiles) {
   EXPECT_EQ(run.monitored.at("a input: deep: x").last(), 1);
   EXPECT_EQ(run.cost,
             (RunRecord::Facts{{"total.value", "1.5"}, {"total.basis", "modelled"}, {"list.0", "1"}, {"list.1", "2"}}));
+}
+
+// What `hpqf train --monitor` writes.
+TEST(ReadRun, RowsOfTheMonitor) {
+  const Folder folder;
+  folder.write("metrics.jsonl", kTwoSteps);
+  folder.write("monitor.jsonl",
+               R"({"step":1,"epoch":0,"time":5,"metrics":{"loss":1.5,"memory/peak":3,"x":null,"x_text":"nan"},)"
+               R"("basis":{"memory/peak":"modelled","unknown":"measured"},"notes":["n"],"alerts":["loss is high"]})"
+               "\n");
+  folder.write("gradients.jsonl", R"({"step":1,"layer":"a","subject":"gradient","norm":2})"
+                                  "\n");
+  const RunRecord run = read_run(folder.path());
+  EXPECT_EQ(run.monitored.at("loss").last(), 1.5);
+  EXPECT_EQ(run.monitored.size(), 3u);
+  EXPECT_EQ(run.bases, (std::map<std::string, std::string>{{"memory/peak", "modelled"}}));
+  EXPECT_EQ(run.monitored.at("a gradient: norm").last(), 2);
+  ASSERT_EQ(run.alerts.size(), 1u);
+  EXPECT_EQ(run.alerts[0].text, "loss is high");
 }
 
 TEST(ReadRun, AKilledRun) {

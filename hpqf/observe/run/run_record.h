@@ -30,8 +30,8 @@ struct PlanChange {
   std::vector<plan::Change> changes;
 };
 
-// A line of alerts.jsonl.
-struct Alert {
+// A line of alerts.jsonl, or an alert of a line of monitor.jsonl.
+struct RunAlert {
   int64_t step = 0;
   std::string severity, kind, layer, text;
 };
@@ -51,6 +51,8 @@ struct HPQF_API RunRecord {
   std::vector<std::pair<int64_t, std::string>> change_texts;  // by step
   double step_seconds = 0;                                    // wall times of all lines, also of steps taken twice
   int64_t timed_steps = 0;                                    // how many steps said their wall time
+  double wall_seconds = 0;  // the same with data loading and what was repeated after resumes
+  int64_t walled_steps = 0;
 
   std::vector<EvaluationRecord> evaluations;                  // by step
   std::vector<std::pair<std::string, std::string>> settings;  // config.json, in its order
@@ -61,10 +63,11 @@ struct HPQF_API RunRecord {
 
   // What only some runs have.
   std::vector<PlanChange> history;
-  std::vector<Alert> alerts;
+  std::vector<RunAlert> alerts;
   // Numbers over steps from monitor.jsonl and gradients.jsonl by "metric" or "layer: metric". At most kMostSeries.
   static constexpr size_t kMostSeries = 2048;
   std::map<std::string, Series> monitored;
+  std::map<std::string, std::string> bases;  // what a monitored number rests on, where the file says it
   // Numbers and texts of memory.json and cost.json by dotted path, e.g. {"peak.bytes", "123"}.
   using Facts = std::vector<std::pair<std::string, std::string>>;
   Facts memory, cost;

@@ -84,6 +84,10 @@ struct StepReader : FlatReader {
       record.samples_per_second = value;
     else if (key_ == "seconds")
       record.seconds = value;
+    else if (key_ == "wall_seconds")
+      record.wall_seconds = value;
+    else if (key_ == "repeated_seconds")
+      record.repeated_seconds = value;
     else if (key_ == "time")
       record.unix_seconds = value;
   }

@@ -22,8 +22,10 @@ struct StepRecord {
   std::optional<double> lr;
   std::optional<double> grad_norm;  // may be NaN or infinite
   std::optional<double> samples_per_second;
-  std::optional<double> seconds;       // wall time of the step, data loading not included
-  std::optional<double> unix_seconds;  // wall clock at the end of the step
+  std::optional<double> seconds;           // wall time of the step, data loading not included
+  std::optional<double> wall_seconds;      // from the end of the step before, in one process; data loading included
+  std::optional<double> repeated_seconds;  // spent before on steps that were taken again after this one
+  std::optional<double> unix_seconds;      // wall clock at the end of the step
   int64_t plan_epoch = 0;
   std::vector<std::string> changes;  // what was decided after the step, with reasons
 };
