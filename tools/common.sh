@@ -4,6 +4,9 @@ venv=$root/.venv
 python=$venv/bin/python
 release=$root/build/release
 
+# ccache names files relative to the checkout, so that a second one, and the wheel's own build folder, find what the first compiled.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+
 say() { printf '\n== %s\n' "$*"; }
 warn() { printf 'dev: %s\n' "$*" >&2; }
 die() {
