@@ -21,7 +21,7 @@ get_property(hpqf_rooms GLOBAL PROPERTY HPQF_ROOMS)
 foreach(room IN LISTS hpqf_rooms)
   install(DIRECTORY hpqf/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hpqf COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "ref" EXCLUDE PATTERN "x86" EXCLUDE
-          PATTERN "arm" EXCLUDE PATTERN "plan/json.h" EXCLUDE PATTERN "*_test.h" EXCLUDE)
+          PATTERN "arm" EXCLUDE PATTERN "json.h" EXCLUDE PATTERN "*_test.h" EXCLUDE)
 endforeach()
 
 configure_package_config_file(cmake/hpqfConfig.cmake.in ${PROJECT_BINARY_DIR}/hpqfConfig.cmake
@@ -30,3 +30,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/hpqfConfigVersion.cmake C
 install(FILES ${PROJECT_BINARY_DIR}/hpqfConfig.cmake ${PROJECT_BINARY_DIR}/hpqfConfigVersion.cmake
         DESTINATION ${hpqf_package_dir} COMPONENT development)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+install(DIRECTORY data/devices DESTINATION ${CMAKE_INSTALL_DATADIR}/hpqf COMPONENT library FILES_MATCHING PATTERN "*.json")

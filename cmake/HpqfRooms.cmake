@@ -49,6 +49,17 @@ function(hpqf_room name)
   set_property(GLOBAL PROPERTY HPQF_ROOM_TORCH_${name} ${ARG_TORCH})
 endfunction()
 
+# hpqf_embed(ROOM FILE NAMESPACE SYMBOL): the text of FILE as `extern const char SYMBOL[]` of that namespace, linked into the
+# room. It is made anew when the file changes.
+function(hpqf_embed room file namespace symbol)
+  set(source ${PROJECT_BINARY_DIR}/embedded/${room}_${symbol}.cc)
+  file(READ ${PROJECT_SOURCE_DIR}/${file} text)
+  file(CONFIGURE OUTPUT ${source} @ONLY
+       CONTENT "namespace @namespace@ {\nextern const char @symbol@[];\nconst char @symbol@[] = R\"embedded(@text@)embedded\";\n}\n")
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${file})
+  target_sources(hpqf_${room}_objects PRIVATE ${source})
+endfunction()
+
 function(hpqf_sanitize target)
   if(HPQF_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${HPQF_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -24,7 +24,8 @@ void add_gemm(CLI::App& bench, Action& action) {
           ->delimiter(',')
           ->group("What to measure");
   command
-      ->add_option("--model", config->model, "The linear layers of resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm, instead of --shapes")
+      ->add_option("--model", config->model,
+                   "The linear layers of resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm, instead of --shapes")
       ->group("What to measure");
   command->add_option("--batch-size", config->batch_size, "Of that model; default: what hpqf train takes")
       ->group("What to measure");
@@ -101,7 +102,9 @@ void add_conv(CLI::App& bench, Action& action) {
 void add_model(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand("model", "Whole training steps: torch fp32 and autocast against precisions");
   const auto config = std::make_shared<BenchModelConfig>();
-  command->add_option("--model", config->model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")->required()->group("What to measure");
+  command->add_option("--model", config->model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")
+      ->required()
+      ->group("What to measure");
   command
       ->add_option("--formats", config->formats,
                    "fp32, bf16, fp16, fp8, int8, int12, ..., or auto; default int8,int12,bf16,auto")

@@ -19,14 +19,22 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  hpqf train --model resnet20 --data fashion-mnist --precision bf16 --sensitive 'conv1,fc' --out runs/first\n"
       "  hpqf explain runs/first\n"
+      "  hpqf report runs/first\n"
       "  hpqf plan check runs/first/plan.json --model resnet20\n"
+      "  hpqf doctor\n"
       "Each command has its own --help with examples.\n"
       "Exit code: 0 done, 1 failure, 2 a mistake in what was asked, 130 or 143 stopped by SIGINT or SIGTERM.");
   app.require_subcommand(1);
   add_train(app, action);
   add_explain(app, action);
+  add_report(app, action);
+  add_export(app, action);
   add_plan(app, action);
+  add_profile(app, action);
   add_bench(app, action);
+  add_cost(app, action);
+  add_device(app, action);
+  add_doctor(app, action);
   add_version(app, action);
   try {
     app.parse(argc, argv);

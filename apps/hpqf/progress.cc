@@ -84,7 +84,10 @@ void Progress::draw() {
 }
 
 void Progress::note(const std::string& text) {
-  if (style_ == ProgressStyle::none) return;
+  if (style_ != ProgressStyle::none) warn(text);
+}
+
+void Progress::warn(const std::string& text) {
   fmt::print(stderr, "{}{}\n", style_ == ProgressStyle::live ? "\r\x1b[K" : "", text);
   drawn_ns_ = 0;
 }

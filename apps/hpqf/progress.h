@@ -24,6 +24,7 @@ class Progress {
 
   void step(const train::StepResult& result);
   void note(const std::string& text);  // above the live line, e.g. a change of the plan
+  void warn(const std::string& text);  // the same, also when nothing else is shown
   void finish();                       // leaves the last state on the screen
 
  private:

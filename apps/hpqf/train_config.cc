@@ -1,13 +1,17 @@
 #include "apps/hpqf/train_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "hpqf/base/error.h"
+#include "hpqf/observe/export/exporters.h"
+#include "hpqf/observe/run/run_record.h"
 #include "models/data/dataset.h"
 #include "models/registry.h"
 
@@ -65,6 +69,32 @@ void add_options(CLI::App& command, TrainConfig& c) {
       ->group("Run");
   command.add_option("--checkpoint-every", c.checkpoint_every, "Steps between checkpoints; default: only at the end")
       ->group("Run");
+  command
+      .add_option("--eval-every", c.eval_every,
+                  "Steps between evaluations on the validation data; default: only at the end")
+      ->group("Run");
+  command
+      .add_option(
+          "--export", c.exports,
+          fmt::format("Also write for other tools, step by step: {}; separated by commas, NAME=PATH for another "
+                      "place than OUT/export",
+                      fmt::join(observe::exporter_names(), ", ")))
+      ->delimiter(',')
+      ->group("Run");
+  command.add_option("--prometheus", c.prometheus, "Serve /metrics on PORT (of 127.0.0.1) or HOST:PORT")->group("Run");
+  command
+      .add_option("--monitor-gradients", c.monitor_gradients,
+                  "Steps between looks at weights and gradients, written to gradients.jsonl; default: none")
+      ->group("Monitoring");
+  command
+      .add_option("--monitor", c.monitor,
+                  "Steps between rows of monitor.jsonl (machine, cost, numerics; docs/monitoring.md); default: none")
+      ->group("Monitoring");
+  command.add_option("--alerts", c.alerts, "Alert rules for --monitor from a JSON file instead of the defaults")
+      ->group("Monitoring");
+  command.add_option("--price-per-hour", c.price_per_hour, "USD, for the cost in monitor.jsonl")->group("Monitoring");
+  command.add_option("--reference", c.reference, "metrics.jsonl of another run, to compare the loss with")
+      ->group("Monitoring");
   command.add_option("--config", c.config, "Settings from a JSON, TOML or INI file; options on the command line win")
       ->group("Run");
   command.add_flag("--quiet", c.quiet, "Print only the result")->group("Run");
@@ -135,6 +165,16 @@ void check(const TrainConfig& c) {
   require(c.limit >= 0, "limit", c.limit, "1 or more; 0 means all");
   require(c.warmup >= 0, "warmup", c.warmup, "0 or more");
   require(c.checkpoint_every >= 0, "checkpoint-every", c.checkpoint_every, "1 or more; 0 means only at the end");
+  require(c.eval_every >= 0, "eval-every", c.eval_every, "1 or more; 0 means only at the end");
+  require(c.monitor_gradients >= 0, "monitor-gradients", c.monitor_gradients, "1 or more; 0 means none");
+  require(c.monitor >= 0, "monitor", c.monitor, "1 or more; 0 means none");
+  require(at_least(0, c.price_per_hour), "price-per-hour", c.price_per_hour, "0 or more; 0 means unknown");
+  for (const auto& [option, given] : {std::pair{"--alerts", !c.alerts.empty()},
+                                      {"--price-per-hour", c.price_per_hour > 0},
+                                      {"--reference", !c.reference.empty()}}) {
+    if (given && c.monitor == 0)
+      throw Error(fmt::format("{} without --monitor", option), "both", "add --monitor N: steps between rows");
+  }
   require(c.threads >= 0 && c.threads <= 64 * cores, "threads", c.threads,
           "1 or more, at most 64 times the cores; 0 means as many as torch chooses");
   require(std::isfinite(c.lr) && c.lr > 0, "lr", c.lr, "a number greater than 0");
@@ -173,7 +213,17 @@ std::string to_json(const TrainConfig& c) {
   json["seed"] = c.seed;
   json["threads"] = c.threads;
   json["checkpoint-every"] = c.checkpoint_every;
+  if (c.eval_every > 0) json["eval-every"] = c.eval_every;
+  if (c.monitor_gradients > 0) json["monitor-gradients"] = c.monitor_gradients;
+  if (c.monitor > 0) json["monitor"] = c.monitor;
+  if (!c.alerts.empty()) json["alerts"] = c.alerts;
+  if (!c.reference.empty()) json["reference"] = c.reference;
+  if (c.price_per_hour > 0) json["price-per-hour"] = c.price_per_hour;
   return json.dump(1) + "\n";
+}
+
+std::vector<std::pair<std::string, std::string>> settings_text(const TrainConfig& config) {
+  return observe::settings_of(to_json(config));
 }
 
 }  // namespace hpqf::app

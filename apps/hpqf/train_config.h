@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/hpqf/settings.h"
@@ -26,10 +27,14 @@ struct TrainConfig {
   std::string strict;  // "", "formats", "native"
   uint64_t seed = 0;
   int threads = 0;  // 0: as many as torch chooses
-  int64_t checkpoint_every = 0;
+  int64_t checkpoint_every = 0, eval_every = 0;
+  int64_t monitor_gradients = 0, monitor = 0;  // steps between looks and rows; 0: none
+  std::string alerts, reference;               // files: alert rules, metrics.jsonl of another run
+  double price_per_hour = 0;                   // 0: unknown
 
   // Of this call only: not part of config.json.
-  std::string out, config;
+  std::string out, config, prometheus;
+  std::vector<std::string> exports;  // as observe::make_exporter takes them
   bool resume = false, quiet = false;
 };
 
@@ -43,5 +48,8 @@ void check(const TrainConfig& config);
 
 // Schema "hpqf.run" version 1. Its keys are the names of the options, so the file is also one that --config reads.
 std::string to_json(const TrainConfig& config);
+
+// The same settings as text, in the same order, for people and exporters.
+std::vector<std::pair<std::string, std::string>> settings_text(const TrainConfig& config);
 
 }  // namespace hpqf::app

@@ -16,6 +16,8 @@
 #include "apps/hpqf/plan_files.h"
 #include "apps/hpqf/progress.h"
 #include "apps/hpqf/stop_signal.h"
+#include "apps/hpqf/train_exports.h"
+#include "hpqf/base/clock.h"
 #include "hpqf/base/error.h"
 #include "hpqf/base/file.h"
 #include "hpqf/engine/auto_plan.h"
@@ -115,7 +117,20 @@ void report_result(const OutFolder& folder, models::Task task, const EvalResult&
 int report_stop(const TrainConfig& c, const TrainSummary& summary) {
   fmt::print("stopped after step {}; checkpoint {}\n", summary.steps, summary.checkpoint);
   fmt::print("to go on: hpqf train --resume --out {}\n", c.out);
-  return 128 + StopSignal::received();
+  const int signal = StopSignal::received();
+  return signal > 0 ? 128 + signal : 1;  // no signal: an alert rule with the action stop
+}
+
+std::optional<observe::MonitorOptions> monitor_options(const TrainConfig& c, int64_t samples_per_epoch) {
+  if (c.monitor == 0) return std::nullopt;
+  observe::MonitorOptions options;
+  options.every = c.monitor;
+  if (!c.alerts.empty()) options.rules = observe::alert_rules_from_json(base::read_file(c.alerts), c.alerts);
+  options.reference = c.reference;
+  if (c.price_per_hour > 0) options.cost.price_per_hour = c.price_per_hour;
+  options.cost.price_source = "--price-per-hour";
+  options.cost.samples_per_epoch = samples_per_epoch;
+  return options;
 }
 
 }  // namespace
@@ -150,12 +165,25 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const train::LossFn loss = [&](const at::Tensor& output, const at::Tensor& target) {
     return models::loss(entry.task, output, target);
   };
+  std::optional<base::LineAppender> evaluations;
+  const auto record = [&](const StepResult& at, const EvalResult& quality) {
+    observe::EvaluationRecord evaluation{at.step,          at.epoch,        quality.loss,
+                                         quality.accuracy, quality.samples, base::unix_seconds()};
+    if (entry.task != models::Task::images) evaluation.accuracy.reset();  // of next bytes: perplexity says more
+    if (!evaluations) evaluations.emplace(folder.file("evaluations.jsonl"));
+    evaluations->append(observe::evaluation_line(evaluation));
+    return evaluation;
+  };
   const auto write_config = [&] { base::atomic_write(folder.file("config.json"), to_json(c)); };
 
   model.module->train();
   TrainSummary summary;
+  StepResult last;
+  Progress* live = nullptr;  // while it draws, warnings go above its line
+  std::optional<TrainExports> exports;
   {
     Progress progress(progress_style(c.quiet), total_steps(c, training.batches()));
+    live = &progress;
     bool started = false;
     TrainOptions options{
         .epochs = c.epochs,
@@ -164,26 +192,47 @@ int run_training(const TrainConfig& c, bool plan_given) {
         .schedule = schedule,
         .out_dir = c.out,
         .checkpoint_every = c.checkpoint_every,
-        .resume = c.resume};
+        .resume = c.resume,
+        .monitor_gradients = c.monitor_gradients,
+        .monitor = monitor_options(c, training.batches() * c.batch_size)};
+    options.on_alert = [&](const observe::Alert& alert) { progress.note("alert " + alert.text); };
     options.on_step = [&](const StepResult& result) {
       if (!started && c.resume) write_config();  // not earlier: a resume that is refused changes nothing
       started = true;
       folder.keep();
       for (const std::string& change : result.changes) progress.note(fmt::format("step {}: {}", result.step, change));
       progress.step(result);
+      exports->step(result, [&] { return trainer.audit(); });
+      last = result;
+      const bool due = c.eval_every > 0 && result.step % c.eval_every == 0;
+      if (due) exports->evaluation(record(result, trainer.evaluate(validation, loss)));
     };
     // A new run's before the first step: killed at any time, it can be resumed from its folder alone.
     folder.create();
     if (!c.resume) write_config();
     const StopSignal on_signal(trainer);
+    exports.emplace(c, entry.task == models::Task::images ? 0 : kContext, [&](const std::string& text) {
+      if (live)
+        live->warn(text);
+      else
+        fmt::print(stderr, "{}\n", text);
+    });
     summary = trainer.train(training, loss, std::move(options));
+    live = nullptr;
   }
   folder.keep();
-  if (summary.stopped) return report_stop(c, summary);
-  model.module->eval();
-  report_result(folder, entry.task, trainer.evaluate(validation, loss), summary);
   const observe::AuditReport audit = trainer.audit();
+  if (summary.stopped) {
+    exports->finish(summary, audit);
+    return report_stop(c, summary);
+  }
+  model.module->eval();
+  const EvalResult quality = trainer.evaluate(validation, loss);
+  report_result(folder, entry.task, quality, summary);
+  if (last.step > 0) exports->evaluation(record(last, quality));  // 0: a resume of a run that was through
+  exports->finish(summary, audit);
   fmt::print("\n{}", c.quiet ? audit.totals() : audit.table());
+  if (const std::string exported = exports->where(); !exported.empty()) fmt::print("\nexported to {}\n", exported);
   fmt::print("\nrun folder {}: plan.json metrics.jsonl audit.json config.json result.json checkpoints/\n", c.out);
   return 0;
 }

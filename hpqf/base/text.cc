@@ -31,6 +31,27 @@ std::vector<std::string> nearest(std::span<const std::string> names, std::string
   return out;
 }
 
+// Iterative with one backtrack point (the last "*" seen), so a hostile pattern costs at most |pattern| * |text|.
+bool glob(std::string_view pattern, std::string_view text) {
+  size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out)

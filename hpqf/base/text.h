@@ -1,4 +1,4 @@
-// Help for error texts: which of the known names did the caller probably mean.
+// Names and patterns: globs, and which of the known names the caller of an error probably meant.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -16,6 +16,9 @@ HPQF_API size_t edit_distance(std::string_view a, std::string_view b);
 // At most `count` of `names`, nearest to `wanted` first (upper and lower case alike; ties keep the order of `names`).
 HPQF_API std::vector<std::string> nearest(std::span<const std::string> names, std::string_view wanted,
                                           size_t count = 3);
+
+// Does all of `text` match? "*" stands for any run of characters, "?" for one.
+HPQF_API bool glob(std::string_view pattern, std::string_view text);
 
 HPQF_API std::string lower(std::string_view text);  // ASCII only
 

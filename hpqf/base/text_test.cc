@@ -33,5 +33,16 @@ TEST(Nearest, OrdersByDistanceThenPosition) {
   EXPECT_TRUE(nearest(names, "x", 0).empty());
 }
 
+TEST(Glob, MatchesTheWholeText) {
+  EXPECT_TRUE(glob("", ""));
+  EXPECT_FALSE(glob("", "a"));
+  EXPECT_TRUE(glob("*", ""));
+  EXPECT_TRUE(glob("*h100*", "nvidia h100 pcie"));
+  EXPECT_FALSE(glob("h100", "nvidia h100"));
+  EXPECT_TRUE(glob("a?c*c", "abcbc"));
+  EXPECT_FALSE(glob("a?c", "ac"));
+  EXPECT_FALSE(glob(std::string(2000, '*') + "b", std::string(20000, 'a'))) << "no exponential time";
+}
+
 }  // namespace
 }  // namespace hpqf::base

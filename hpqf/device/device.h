@@ -1,5 +1,4 @@
-// What this machine can do in which format. (The database of devices comes later; here: this CPU, and what a device
-// kind offers.)
+// What this machine's CPU can do in which format. Devices in general: database.h and resolve.h.
 #pragma once
 #include <string>
 #include <string_view>

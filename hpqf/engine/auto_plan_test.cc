@@ -10,10 +10,12 @@
 #include <torch/nn/modules/rnn.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "hpqf/engine/auto_choice.h"
 #include "hpqf/engine/rates.h"
 #include "hpqf/engine/runtime.h"
 #include "hpqf/kernels/gemm/integer_gemm.h"
@@ -99,6 +101,45 @@ TEST_F(AutoPlan, RatesAreKeptAndADamagedFileIsMeasuredAnew) {
   EXPECT_EQ(shape_class(shape).a, (std::vector<int64_t>{64, 96}));
   EXPECT_EQ(shape_class({"linear", {5000, 96}, {80, 96}}).a.front(), 1024);
   EXPECT_EQ(shape_class({"conv", {100, 3, 8, 8}, {4, 3, 3, 3}, {1, 1, 1, 1, 1, 1, 1}}).a.front(), 16);
+}
+
+// Each layer's scores in nats; `scale` makes one layer more sensitive than another.
+plan::LayerSensitivity scored(const std::string& name, double scale) {
+  plan::LayerSensitivity layer{name, plan::LayerKind::linear, 512 * 512, 512, 512 * 512, std::nullopt, {}};
+  for (const plan::Operand operand : {plan::Operand::weight, plan::Operand::input})
+    for (const BlockFormat& f : auto_formats())
+      layer.scores.push_back({.operand = operand,
+                              .format = f,
+                              .score = scale * std::exp2(-2.0 * formats::info(f.format).bits),
+                              .terms = 256});
+  return layer;
+}
+
+TEST_F(AutoPlan, TheLeastTimeWithinTheLimitOfTheLoss) {
+  const ProblemShape shape{"linear", {512, 512}, {512, 512}, {}, false, 2.0 * 512 * 512 * 512};
+  const std::vector<std::pair<std::string, const ProblemShape*>> seen{{"calm", &shape}, {"touchy", &shape}};
+  plan::Sensitivity s;
+  s.layers = {scored("calm", 1), scored("touchy", 1e6)};
+  const Candidates possible = candidates(shape);
+  double fastest = 1;
+  for (const TimedFormat& f : possible.formats) fastest = std::max(fastest, f.ratio);
+
+  const Allocated nothing = allocate_by_loss(seen, s, 0), all = allocate_by_loss(seen, s, 1e9);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(nothing.choices[i].format, "fp32");
+    EXPECT_EQ(all.choices[i].ratio, fastest);
+  }
+  for (const double limit : {1e-5, 1e-3, 0.1, 10.0, 100.0}) {
+    const Allocated some = allocate_by_loss(seen, s, limit);
+    EXPECT_LE(some.loss, limit);
+    EXPECT_GE(some.choices[0].ratio, some.choices[1].ratio) << "the calm layer goes lower first";
+  }
+  if (possible.formats.size() > 1) {
+    EXPECT_NE(nothing.choices[0].reason.find("nats"), std::string::npos) << nothing.choices[0].reason;
+  }
+  const Allocated unknown = allocate_by_loss({{"other", &shape}}, s, 1e9);
+  EXPECT_EQ(unknown.choices[0].format, "fp32");
+  EXPECT_NE(unknown.choices[0].reason.find("not measured"), std::string::npos) << unknown.choices[0].reason;
 }
 
 }  // namespace

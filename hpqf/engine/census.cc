@@ -25,8 +25,11 @@ std::unordered_set<std::string>& counted_names() {
 struct Tally {
   int64_t calls = 0, nanoseconds = 0;
 };
+using Tallies = std::unordered_map<std::string, Tally>;
 std::mutex g_mutex;
-std::unordered_map<std::string, Tally> g_tally;
+// Of every census that runs. One callback serves them all: with two, each op would look like the inner part of itself.
+std::vector<Tallies*> g_running;
+at::CallbackHandle g_handle;
 
 struct Started : at::ObserverContext {
   int64_t start = 0;         // 0: not an outermost uncounted op
@@ -50,9 +53,11 @@ void on_end(const at::RecordFunction& fn, at::ObserverContext* context) {
   const std::string name = fn.name();
   if (counted_names().contains(name)) return;
   std::lock_guard lock(g_mutex);
-  auto& tally = g_tally[name];
-  ++tally.calls;
-  tally.nanoseconds += elapsed;
+  for (Tallies* tallies : g_running) {
+    Tally& tally = (*tallies)[name];
+    ++tally.calls;
+    tally.nanoseconds += elapsed;
+  }
 }
 
 }  // namespace
@@ -63,35 +68,38 @@ void leave_counted() { --t_counted; }
 void note_counted_op(std::string name) { counted_names().insert(std::move(name)); }
 
 struct OpCensus::Impl {
-  at::CallbackHandle handle;
+  Tallies tallies;
   int64_t start = now_ns();
   bool running = true;
+
+  void stop() {
+    running = false;
+    const std::lock_guard lock(g_mutex);
+    std::erase(g_running, &tallies);
+    if (g_running.empty()) at::removeCallback(g_handle);
+  }
 };
 
 OpCensus::OpCensus() : impl_(std::make_unique<Impl>()) {
   t_counted = 0;  // a node that threw between its hooks has left its mark, and nothing of ours runs on this thread now
-  {
-    std::lock_guard lock(g_mutex);
-    g_tally.clear();
-  }
-  impl_->handle =
-      at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
+  const std::lock_guard lock(g_mutex);
+  if (g_running.empty())
+    g_handle = at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end).scopes({at::RecordScope::FUNCTION}));
+  g_running.push_back(&impl_->tallies);
 }
 
 std::vector<observe::UncountedOp> OpCensus::finish() {
   std::vector<observe::UncountedOp> ops;
   if (!impl_->running) return ops;
-  at::removeCallback(impl_->handle);
-  impl_->running = false;
+  impl_->stop();
   const double total = double(std::max<int64_t>(now_ns() - impl_->start, 1));
-  std::lock_guard lock(g_mutex);
-  for (auto& [name, tally] : g_tally) ops.push_back({name, double(tally.nanoseconds) / total, tally.calls});
+  for (auto& [name, tally] : impl_->tallies) ops.push_back({name, double(tally.nanoseconds) / total, tally.calls});
   std::ranges::sort(ops, [](auto& a, auto& b) { return a.share_of_time > b.share_of_time; });
   return ops;
 }
 
 OpCensus::~OpCensus() {
-  if (impl_->running) at::removeCallback(impl_->handle);
+  if (impl_->running) impl_->stop();
 }
 
 }  // namespace hpqf::engine

@@ -19,7 +19,7 @@ struct CountedRegion {
 };
 
 // Made between steps, on the thread that trains. While it lives, every outermost torch op of the process is timed by
-// name. Costs about 0.2 us an op: for one step in many.
+// name. Costs about 0.2 us an op: for one step in many. Several may run at once; each counts for itself.
 class HPQF_API OpCensus {
  public:
   OpCensus();

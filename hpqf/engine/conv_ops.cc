@@ -67,16 +67,31 @@ std::vector<SymInt> expand(SymIntArrayRef v, int64_t n, int64_t otherwise) {
   return v.size() == 1 ? std::vector<SymInt>(size_t(n), v[0]) : v.vec();
 }
 
+// A geometry that outlives the call.
+struct Args {
+  std::vector<SymInt> stride, padding, dilation, output_padding;
+  bool transposed;
+  SymInt groups;
+};
+std::shared_ptr<const Args> keep(const Geometry& g, int64_t n) {
+  return std::make_shared<const Args>(Args{expand(g.stride, n, 1), expand(g.padding, n, 0), expand(g.dilation, n, 1),
+                                           expand(g.output_padding, n, 0), g.transposed, g.groups});
+}
+
+// For padding as numbers.
+Repeat repeat_conv(const Tensor& w, const Geometry& g) {
+  return {[args = keep(g, w.dim() - 2)](const Tensor& a, const Tensor& b) {
+            const bool batched = a.dim() == b.dim();
+            Tensor y = convolution::call(batched ? a : a.unsqueeze(0), b, {}, args->stride, args->padding,
+                                         args->dilation, args->transposed, args->output_padding, args->groups);
+            return batched ? y : y.squeeze(0);
+          },
+          {}};
+}
+
 std::optional<BackwardFormulas> conv_formulas(const Tensor& x, const Tensor& w, const Geometry& g) {
   if (!g.numeric_padding || x.dim() != w.dim()) return std::nullopt;  // unbatched inputs keep autograd's own node
-  const int64_t n = w.dim() - 2;
-  struct Args {
-    std::vector<SymInt> stride, padding, dilation, output_padding;
-    bool transposed;
-    SymInt groups;
-  };
-  auto args = std::make_shared<Args>(Args{expand(g.stride, n, 1), expand(g.padding, n, 0), expand(g.dilation, n, 1),
-                                          expand(g.output_padding, n, 0), g.transposed, g.groups});
+  auto args = keep(g, w.dim() - 2);
   auto backward = [args](const Tensor& grad, const Tensor& x, const Tensor& w, std::array<bool, 3> mask) {
     return convolution_backward::call(grad, x, w, std::nullopt, args->stride, args->padding, args->dilation,
                                       args->transposed, args->output_padding, args->groups, mask);
@@ -126,9 +141,9 @@ std::optional<kernels::ConvShape> integer_shape(const Tensor& x, const Tensor& w
   return fits ? std::optional(s) : std::nullopt;
 }
 
-template <class Torch>
+template <class Torch, class MakeRepeat>
 Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const OptTensor& bias, const Geometry& geometry,
-                Torch torch) {
+                Torch torch, MakeRepeat repeat) {
   OwnKeyOff off;
   Layer* layer = find_layer(w);
   if (!layer) return torch(x, w, bias);
@@ -148,8 +163,14 @@ Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const Opt
                    .conv = shape ? &*shape : nullptr,
                    .conv_unknown = unknown,
                    .torch = [&](const Tensor& a, const Tensor& b, const OptTensor& c) { return torch(a, b, c); },
-                   .formulas = [&] { return conv_formulas(x, w, geometry); }},
+                   .formulas = [&] { return conv_formulas(x, w, geometry); },
+                   .repeat = repeat},
                   *layer);
+}
+template <class Torch>
+Tensor run_conv(std::string_view op, const Tensor& x, const Tensor& w, const OptTensor& bias, const Geometry& geometry,
+                Torch torch) {
+  return run_conv(op, x, w, bias, geometry, torch, [&] { return repeat_conv(w, geometry); });
 }
 
 // conv1d/2d/3d share one signature, and so do their padding="same" forms and the transposed ones.
@@ -167,9 +188,18 @@ Tensor worded(const Tensor& x, const Tensor& w, const OptTensor& bias, SymIntArr
   const SymInt same[] = {1};
   Geometry geometry{stride, padding == "same" ? SymIntArrayRef(same) : SymIntArrayRef(), dilation, {}, false, groups,
                     false};
-  return run_conv(OP::name + 6, x, w, bias, geometry, [&](const Tensor& a, const Tensor& b, const OptTensor& c) {
-    return OP::call(a, b, c, stride, padding, dilation, groups);
-  });
+  return run_conv(
+      OP::name + 6, x, w, bias, geometry,
+      [&](const Tensor& a, const Tensor& b, const OptTensor& c) {
+        return OP::call(a, b, c, stride, padding, dilation, groups);
+      },
+      [&] {
+        return Repeat{
+            [word = std::string(padding), args = keep(geometry, w.dim() - 2)](const Tensor& a, const Tensor& b) {
+              return OP::call(a, b, {}, args->stride, word, args->dilation, args->groups);
+            },
+            {}};
+      });
 }
 template <class OP>
 Tensor transposed(const Tensor& x, const Tensor& w, const OptTensor& bias, SymIntArrayRef stride,

@@ -7,6 +7,7 @@
 #include "hpqf/engine/integer_conv.h"
 #include "hpqf/engine/integer_gemm.h"
 #include "hpqf/engine/native_gemm.h"
+#include "hpqf/engine/probe.h"
 #include "hpqf/engine/rounding.h"
 #include "hpqf/engine/scope.h"
 #include "hpqf/engine/split_gemm.h"
@@ -128,6 +129,7 @@ at::Tensor run_gemm(const GemmCall& call, Layer& layer) {
   AllAutocastOff off;
   // Upstream autocast may hand over 16-bit activations; autograd records the cast.
   const at::Tensor a = call.a.scalar_type() == call.b.scalar_type() ? call.a : call.a.to(call.b.scalar_type());
+  if (Probe* probe = layer.runtime->probe) return run_probed(*probe, call, a, layer);
   const bool grad_mode = at::GradMode::is_enabled();
   const bool needs_a = grad_mode && a.requires_grad(), needs_b = grad_mode && call.b.requires_grad();
 

@@ -21,6 +21,13 @@ struct BackwardFormulas {
   std::function<at::Tensor(const at::Tensor& grad)> grad_bias;
 };
 
+// The op once more, on other operands and after the call: what a measurement needs (probe.h).
+struct Repeat {
+  std::function<at::Tensor(const at::Tensor& a, const at::Tensor& b)> product;  // without bias
+  // The change of y when the activations are rounded; empty: it follows from `product`, which is bilinear.
+  std::function<at::Tensor(const BlockFormat& format, const Layer& layer)> input_error;
+};
+
 struct GemmCall {
   std::string_view op;
   const at::Tensor& a;             // input
@@ -36,6 +43,7 @@ struct GemmCall {
   std::string_view conv_unknown = "";
   c10::function_ref<at::Tensor(const at::Tensor& a, const at::Tensor& b, const std::optional<at::Tensor>& bias)> torch;
   c10::function_ref<std::optional<BackwardFormulas>()> formulas;  // nullopt: this op has none
+  c10::function_ref<Repeat()> repeat;
 };
 
 // An undefined tensor is none: autograd's custom nodes take an absent tensor, not an undefined one.

@@ -17,6 +17,7 @@
 #include <ATen/ops/scaled_dot_product_attention_ops.h>
 
 #include "hpqf/engine/ops.h"
+#include "hpqf/engine/probe.h"
 #include "hpqf/engine/rounding.h"
 
 namespace hpqf::engine {
@@ -74,8 +75,16 @@ Tensor run_linear(const Tensor& x, const Tensor& w, const OptTensor& bias) {
                    .is_linear = w.dim() == 2,
                    .flops = w.dim() == 2 ? 2.0 * double(x.numel()) * double(w.size(0)) : 2.0 * double(x.numel()),
                    .torch = [](const Tensor& a, const Tensor& b, const OptTensor& c) { return linear::call(a, b, c); },
-                   .formulas = [&] { return w.dim() == 2 && x.dim() >= 1 ? linear_formulas() : std::nullopt; }},
+                   .formulas = [&] { return w.dim() == 2 && x.dim() >= 1 ? linear_formulas() : std::nullopt; },
+                   .repeat =
+                       [] {
+                         return Repeat{[](const Tensor& a, const Tensor& b) { return linear::call(a, b, {}); }, {}};
+                       }},
                   *layer);
+}
+
+Repeat repeat_product() {  // mm, bmm, mv and dot are cases of matmul
+  return {[](const Tensor& a, const Tensor& b) { return matmul::call(a, b); }, {}};
 }
 
 // A plain product; the second operand is a weight when it is a parameter of the model.
@@ -98,7 +107,8 @@ Tensor run_product(std::string_view op, const Tensor& a, const Tensor& b, Torch 
                    .b_in_out = true,
                    .flops = product_flops(a, b),
                    .torch = [&](const Tensor& x, const Tensor& y, const OptTensor&) { return torch(x, y); },
-                   .formulas = [&] { return product_formulas(a, b); }},
+                   .formulas = [&] { return product_formulas(a, b); },
+                   .repeat = repeat_product},
                   *layer);
 }
 
@@ -143,7 +153,16 @@ Tensor run_added(std::string_view op, const Tensor& c, const Tensor& a, const Te
                      // In torch's own low precision the addend comes in the operands' type too.
                      return OP::call(c.scalar_type() == x.scalar_type() ? c : c.to(x.scalar_type()), x, y, beta, alpha);
                    },
-                   .formulas = [&] { return plain ? product_formulas(a, b) : std::nullopt; }},
+                   .formulas = [&] { return plain ? product_formulas(a, b) : std::nullopt; },
+                   .repeat =
+                       [&] {
+                         return Repeat{[alpha](const Tensor& x, const Tensor& y) {
+                                         Tensor product = matmul::call(x, y);
+                                         if constexpr (std::is_same_v<OP, addbmm>) product = product.sum(0);
+                                         return alpha.equal(1) ? product : product.mul(alpha);
+                                       },
+                                       {}};
+                       }},
                   *layer);
 }
 Tensor run_addmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
@@ -158,6 +177,18 @@ Tensor run_addmv(const Tensor& c, const Tensor& a, const Tensor& b, const at::Sc
 }
 Tensor run_addbmm(const Tensor& c, const Tensor& a, const Tensor& b, const at::Scalar& beta, const at::Scalar& alpha) {
   return run_added<addbmm>("addbmm", c, a, b, beta, alpha);
+}
+
+// Attention is not bilinear: its error is the difference of two runs, without dropout, which would be another one each.
+Repeat repeat_attention(const Tensor& q, const Tensor& k, const Tensor& v, const OptTensor& mask, bool causal,
+                        std::optional<double> scale, bool gqa) {
+  auto run = [=](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return scaled_dot_product_attention::call(q, k, v, mask, 0.0, causal, scale, gqa);
+  };
+  return {{}, [run, q = q.detach(), k = k.detach(), v = v.detach()](const BlockFormat& f, const Layer& layer) {
+            auto rounded = [&](const Tensor& t, int64_t axis) { return round(t, f, axis, layer, plan::Role::input); };
+            return run(rounded(q, -1), rounded(k, -1), rounded(v, -2)).sub(run(q, k, v));
+          }};
 }
 
 // Both products of attention on rounded q, k, v; the probabilities between them stay fp32 (softmax rule), so torch's
@@ -194,7 +225,8 @@ Tensor run_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Op
                                          value.scalar_type() == x.scalar_type() ? value : value.to(x.scalar_type()),
                                          mask, dropout, causal, scale, gqa);
                        },
-                   .formulas = [] { return std::optional<BackwardFormulas>(); }},
+                   .formulas = [] { return std::optional<BackwardFormulas>(); },
+                   .repeat = [&] { return repeat_attention(q, k, v, mask, causal, scale, gqa); }},
                   *layer);
 }
 

@@ -23,6 +23,7 @@ enum class Strict : uint8_t {
 };
 
 struct RuntimeState;
+class Probe;
 
 struct Layer {
   std::string name;
@@ -47,7 +48,8 @@ struct RuntimeState : std::enable_shared_from_this<RuntimeState> {
   std::atomic<bool> note_ranges{true};   // off while an evaluation runs: it must not steer the training
   std::atomic<bool> own_kernels{false};  // the plan runs layers on our own GEMM: our element-wise loops serve too
   ShapeLog shapes;
-  std::string force;  // implementation forced by tests and benchmarks; "" chooses
+  std::atomic<Probe*> probe{nullptr};  // a measurement: ops run in fp32 and are handed to it (probe.h)
+  std::string force;                   // implementation forced by tests and benchmarks; "" chooses
 
   // Events carry string_views: texts built at run time live here, once each.
   std::string_view intern(std::string text) {

@@ -7,6 +7,7 @@
 
 #include "hpqf/engine/identity.h"
 #include "hpqf/engine/ops.h"
+#include "hpqf/engine/probe.h"
 #include "hpqf/engine/rounding.h"
 
 namespace hpqf::engine {
@@ -15,17 +16,34 @@ namespace {
 using at::Tensor;
 using OptTensor = std::optional<Tensor>;
 
-const Tensor& result_of(const Tensor& y) { return y; }
-const Tensor& result_of(const std::tuple<Tensor, Tensor, Tensor, Tensor>& y) { return std::get<0>(y); }
+using Bags = std::tuple<Tensor, Tensor, Tensor, Tensor>;  // the sums, and what the backward needs
 
-// Rows of the rounded table. The gradient is a sum of fp32 rows: nothing to round there.
+Tensor& result_of(Tensor& y) { return y; }
+Tensor& result_of(Bags& y) { return std::get<0>(y); }
+
+// Rows of the rounded table. The gradient is a sum of fp32 rows: nothing to round there. `linear`: the result is linear
+// in the table, so that the effect of an error of the table can be computed alone.
 template <class OP, class... A>
-auto run_lookup(const Tensor& weight, const A&... arguments) {
+auto run_lookup(bool linear, const Tensor& weight, const A&... arguments) {
   OwnKeyOff off;
   Layer* layer = find_layer(weight, Use::lookup);
   if (!layer) return OP::call(weight, arguments...);
   AllAutocastOff all;
   const std::string_view why = untouchable(weight, weight);
+  if (Probe* probe = layer->runtime->probe; probe && why.empty() && linear) {
+    ProbedOp op{.op = OP::name + 6, .weight = weight.detach(), .weight_axis = -1};
+    op.weight_product = [copies = std::make_tuple(arguments...)](const Tensor& w) -> Tensor {
+      return std::apply(
+          [&](const auto&... same) {
+            auto y = OP::call(w, same...);
+            return result_of(y);
+          },
+          copies);
+    };
+    auto seen = OP::call(weight, arguments...);
+    result_of(seen) = probe->on_op(*layer, op, result_of(seen));
+    return seen;
+  }
   const BlockFormat planned = layer->precision().weight;
   const BlockFormat format = why.empty() ? planned : BlockFormat{};
   OpRecord r{.op = OP::name + 6,
@@ -47,22 +65,22 @@ auto run_lookup(const Tensor& weight, const A&... arguments) {
 
 Tensor run_embedding(const Tensor& weight, const Tensor& indices, c10::SymInt padding, bool scale_by_freq,
                      bool sparse) {
-  return run_lookup<at::_ops::embedding>(weight, indices, padding, scale_by_freq, sparse);
+  return run_lookup<at::_ops::embedding>(true, weight, indices, padding, scale_by_freq, sparse);
 }
 
-using Bags = std::tuple<Tensor, Tensor, Tensor, Tensor>;  // the sums, and what the backward needs
+constexpr int64_t kMax = 2;  // the mode of embedding_bag that is not linear
 
 Bags run_embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_by_freq,
                        int64_t mode, bool sparse, const OptTensor& per_sample_weights, bool include_last_offset) {
-  return run_lookup<at::_ops::embedding_bag>(weight, indices, offsets, scale_by_freq, mode, sparse, per_sample_weights,
-                                             include_last_offset);
+  return run_lookup<at::_ops::embedding_bag>(mode != kMax, weight, indices, offsets, scale_by_freq, mode, sparse,
+                                             per_sample_weights, include_last_offset);
 }
 
 Bags run_embedding_bag_padded(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_by_freq,
                               int64_t mode, bool sparse, const OptTensor& per_sample_weights, bool include_last_offset,
                               std::optional<int64_t> padding) {
-  return run_lookup<at::_ops::embedding_bag_padding_idx>(weight, indices, offsets, scale_by_freq, mode, sparse,
-                                                         per_sample_weights, include_last_offset, padding);
+  return run_lookup<at::_ops::embedding_bag_padding_idx>(mode != kMax, weight, indices, offsets, scale_by_freq, mode,
+                                                         sparse, per_sample_weights, include_last_offset, padding);
 }
 
 }  // namespace

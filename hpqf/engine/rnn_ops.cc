@@ -9,6 +9,7 @@
 #include "hpqf/base/error.h"
 #include "hpqf/engine/integer_products.h"
 #include "hpqf/engine/ops.h"
+#include "hpqf/engine/probe.h"
 #include "hpqf/engine/rnn.h"
 #include "hpqf/engine/rnn_layer.h"
 
@@ -54,6 +55,14 @@ Tuple run(const RnnCall& call, Torch torch) {
   if (call.input.scalar_type() != call.params[0].scalar_type() && call.params[0].scalar_type() == at::kFloat)
     raised.input = call.input.to(at::kFloat);  // upstream autocast may hand over 16-bit activations
   std::string why(untouchable(raised.input, call.params[0]));
+  if (Probe* probe = layer->runtime->probe;
+      probe && why.empty() && rnn_refusal(raised, plan::uniform_precision("bf16")).empty()) {
+    auto [y, h, c] = run_probed_rnn(*probe, raised, *layer);
+    if constexpr (std::tuple_size_v<Tuple> == 3)
+      return {y, h, c};
+    else
+      return {y, h};
+  }
   if (why.empty() && !p.all_fp32()) why = rnn_refusal(raised, p);
   if (why.empty() && !p.all_fp32()) {
     OpRecord r{.op = op_name(call.cell),

@@ -110,6 +110,8 @@ void Runtime::set_ranges(plan::RangeState ranges) {
 
 std::map<std::string, ProblemShape> Runtime::take_shapes() { return impl_->state->shapes.take(); }
 
+void Runtime::set_probe(Probe* probe) { impl_->state->probe = probe; }
+
 void Runtime::rescan(std::vector<LayerParameter> parameters) {
   unregister(impl_->state.get());
   impl_->register_all(parameters);

@@ -20,6 +20,8 @@ class Module;
 
 namespace hpqf::engine {
 
+class Probe;
+
 struct LayerParameter {
   std::string layer;  // qualified module name
   std::string name;   // parameter name inside the module
@@ -65,6 +67,8 @@ class HPQF_API Runtime {
   bool note_ranges(bool on);                 // off for an evaluation; returns what it was
   // What the layers computed since the last call, while the plan was unsettled (auto_plan.h).
   std::map<std::string, ProblemShape> take_shapes();
+  // While set, ops run in fp32 whatever the plan says, and the probe sees them (probe.h). null ends it.
+  void set_probe(Probe* probe);
 
  private:
   struct Impl;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <utility>
 
 namespace hpqf::observe {
 namespace {
@@ -65,7 +67,7 @@ bool OpTotals::Equal::operator()(const Probe& a, const Key& b) const {
          e.implementation == b.implementation && e.reason == b.reason;
 }
 
-void OpTotals::add(const OpEvent& e) {
+int64_t OpTotals::add(const OpEvent& e) {
   const Probe probe{e, hash_of(e)};
   Stripe& stripe = stripes_[probe.hash >> 60];
   const std::lock_guard lock(stripe.mutex);
@@ -86,10 +88,11 @@ void OpTotals::add(const OpEvent& e) {
   sum.nanoseconds += e.nanoseconds;
   sum.flops += e.flops;
   sum.bytes += e.bytes;
+  return sum.first;
 }
 
-std::vector<AuditRow> OpTotals::rows() const {
-  std::vector<std::pair<int64_t, AuditRow>> found;
+std::map<int64_t, AuditRow> OpTotals::rows_by_serial() const {
+  std::map<int64_t, AuditRow> found;
   for (const Stripe& stripe : stripes_) {
     const std::lock_guard lock(stripe.mutex);
     for (const auto& [key, sum] : stripe.sums) {
@@ -106,9 +109,16 @@ std::vector<AuditRow> OpTotals::rows() const {
                    sum.flops,
                    sum.bytes,
                    static_cast<double>(sum.nanoseconds) * 1e-9};
-      found.emplace_back(sum.first, std::move(row));
+      found.emplace(sum.first, std::move(row));
     }
   }
+  return found;
+}
+
+std::vector<AuditRow> OpTotals::rows() const {
+  std::map<int64_t, AuditRow> by_serial = rows_by_serial();
+  std::vector<std::pair<int64_t, AuditRow>> found(std::make_move_iterator(by_serial.begin()),
+                                                  std::make_move_iterator(by_serial.end()));
   std::map<std::string, int64_t> layer_first;
   for (const auto& [first, row] : found) {
     auto [it, is_new] = layer_first.emplace(row.layer, first);

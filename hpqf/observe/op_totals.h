@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -15,8 +16,9 @@ namespace hpqf::observe {
 
 class OpTotals {
  public:
-  void add(const OpEvent& event);
+  int64_t add(const OpEvent& event);   // the serial number of the event's key, the same for equal keys
   std::vector<AuditRow> rows() const;  // grouped by layer, layers and rows in the order of their first event
+  std::map<int64_t, AuditRow> rows_by_serial() const;
   void clear();
 
  private:

@@ -162,6 +162,13 @@ void check_model(const std::vector<NamedTensor>& mine, const std::vector<NamedTe
   if (!left.empty()) refuse(fmt::format("the model has no '{}'", left.begin()->first));
 }
 
+void copy_model(const std::vector<NamedTensor>& mine, const std::vector<NamedTensor>& saved) {
+  std::map<std::string_view, const at::Tensor*> source;
+  for (const NamedTensor& t : saved) source[t.name] = &t.tensor;
+  at::NoGradGuard no_grad;
+  for (const NamedTensor& t : mine) t.tensor.copy_(*source.at(t.name));
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Snapshot& snapshot, const torch::nn::Module& model,
@@ -200,11 +207,15 @@ Snapshot load_checkpoint(const std::string& path, torch::nn::Module& model, torc
                 "resume with the same optimizer");
   }
   restore_optimizer(optimizer, parameters, state, path);  // checks all before it changes anything
-  std::map<std::string_view, const at::Tensor*> source;
-  for (const NamedTensor& t : saved) source[t.name] = &t.tensor;
-  at::NoGradGuard no_grad;
-  for (const NamedTensor& t : mine) t.tensor.copy_(*source.at(t.name));
+  copy_model(mine, saved);
   return std::move(loaded.snapshot);
+}
+
+void load_model(const std::string& path, torch::nn::Module& model) {
+  const Loaded loaded = load(path);
+  const std::vector<NamedTensor> mine = model_tensors(model), saved = group(loaded.file, "model.");
+  check_model(mine, saved, path);
+  copy_model(mine, saved);
 }
 
 Snapshot read_snapshot(const std::string& path) { return load(path).snapshot; }

@@ -49,6 +49,8 @@ HPQF_API void save_checkpoint(const std::string& path, const Snapshot& snapshot,
 // copies. On Error neither model nor optimizer has changed; it names the tensor or key that is wrong.
 HPQF_API Snapshot load_checkpoint(const std::string& path, torch::nn::Module& model,
                                   torch::optim::Optimizer& optimizer);
+// The weights and buffers alone, under the same checks.
+HPQF_API void load_model(const std::string& path, torch::nn::Module& model);
 // The same checks that need no model.
 HPQF_API Snapshot read_snapshot(const std::string& path);
 

@@ -9,6 +9,10 @@
 
 #include "hpqf/base/clock.h"
 #include "hpqf/base/error.h"
+#include "hpqf/engine/auto_choice.h"
+#include "hpqf/engine/auto_plan.h"
+#include "hpqf/engine/sensitivity/frozen_state.h"
+#include "hpqf/engine/sensitivity/profile.h"
 
 namespace hpqf::train {
 
@@ -19,6 +23,7 @@ Run::Run(RunParts parts) : parts_(std::move(parts)) {
   schedule_ = resolved_schedule();
   lr_factor(schedule_, schedule_.warmup_steps);  // an impossible schedule is an Error now, not after the warm-up
   if (!options.out_dir.empty()) folder_.emplace(options.out_dir, options.keep_checkpoints, options.resume);
+  start_monitors();
   step_.emplace(StepParts{.forward = parts_.forward,
                           .loss = parts_.loss,
                           .parameters = parts_.description.parameters,
@@ -26,10 +31,12 @@ Run::Run(RunParts parts) : parts_(std::move(parts)) {
                           .scaler = &parts_.scaler,
                           .runtime = &parts_.runtime,
                           .audit = &parts_.audit,
+                          .monitor = gradients_ ? &*gradients_ : nullptr,
                           .fallback = parts_.options.fallback,
                           .schedule = schedule_,
                           .base_lr = base_lr_,
-                          .max_grad_norm = parts_.options.max_grad_norm});
+                          .max_grad_norm = parts_.options.max_grad_norm,
+                          .settle_after = measured() ? settle_after() : 1});
 }
 
 TrainSummary Run::run() {
@@ -48,6 +55,7 @@ TrainSummary Run::run() {
       begin_epoch(epoch_ + 1);
       continue;
     }
+    if (step_->counters.step + 1 >= settle_after()) measure_sensitivity();
     after_step(step_->run(batches));
   }
   summary_.stopped = parts_.stop;
@@ -70,6 +78,8 @@ void Run::start() {
     begin_epoch(0);
   }
   if (!folder_) return;
+  if (gradients_) gradients_->resume_after(summary_.resumed_from);
+  if (monitor_) monitor_->resume_after(summary_.resumed_from);
   folder_->start_metrics(summary_.resumed_from);
   folder_->write_plan(parts_.runtime.plan(), parts_.description.facts);
 }
@@ -107,7 +117,53 @@ void Run::resume(const std::string& path) {
   summary_.resumed_from = snapshot.counters.step;
 }
 
-bool Run::measured() const { return !parts_.options.plan && parts_.options.precision == "auto"; }
+bool Run::measured() const { return engine::unsettled(parts_.requested); }
+
+// An "auto" plan waits for this many steps in fp32: the running statistics of batch norm, with the usual momentum of
+// 0.1, have then moved 88 % of the way, and the weights have left their first random state. Short runs wait for a
+// tenth.
+int64_t Run::settle_after() const {
+  constexpr int64_t kUsual = 20;
+  const TrainOptions& o = parts_.train_options;
+  int64_t total = o.steps;
+  if (const int64_t batches = parts_.loader.batches(); o.epochs > 0 && batches > 0) {
+    const int64_t steps =
+        o.epochs * ((batches + parts_.options.accumulate_steps - 1) / parts_.options.accumulate_steps);
+    total = total > 0 ? std::min(total, steps) : steps;
+  }
+  return total > 0 ? std::clamp<int64_t>(total / 10, 1, kUsual) : kUsual;
+}
+
+// What the formats that "auto" may choose would cost the loss, on the batches that come next; the loader then goes
+// back. A model or loss that cannot be measured is no reason to stop: the choice is then made by speed alone.
+void Run::measure_sensitivity() {
+  if (!measured() || step_->sensitivity || !engine::unsettled(parts_.runtime.plan())) return;
+  const std::vector<BlockFormat> formats = engine::auto_formats();
+  if (formats.empty()) return;
+  constexpr int64_t kSamples = 128;
+  const LoaderState position = parts_.loader.state();
+  const at::Tensor generator = generator_state();
+  const int64_t begin = base::steady_ns();
+  try {
+    const engine::sensitivity::FrozenState frozen(*parts_.module);
+    engine::sensitivity::Profile profile(parts_.runtime, {.formats = formats, .samples = kSamples});
+    while (!profile.enough()) {
+      const std::optional<Batch> batch = parts_.loader.next();
+      if (!batch) break;
+      const at::Tensor output = parts_.forward(batch->data);
+      profile.add(parts_.loss(output, batch->target), output, batch->target, batch->size());
+    }
+    step_->sensitivity = profile.finish().sensitivity;
+    summary_.notes.push_back(fmt::format("auto: sensitivity measured on {} samples in {:.1f} s",
+                                         step_->sensitivity->samples,
+                                         static_cast<double>(base::steady_ns() - begin) * 1e-9));
+  } catch (const Error& e) {
+    summary_.notes.push_back(fmt::format("auto: chosen by speed alone; {}: {}", e.asked(), e.allowed()));
+  }
+  if (parts_.loader.draws_from_torch() && epoch_generator_.defined()) set_generator_state(epoch_generator_);
+  parts_.loader.restore(position);
+  set_generator_state(generator);
+}
 
 bool Run::finished() const {
   const TrainOptions& o = parts_.train_options;
@@ -133,6 +189,7 @@ void Run::begin_epoch(int64_t epoch) {
 
 void Run::after_step(StepResult result) {
   result.epoch = epoch_;
+  result.unix_seconds = base::unix_seconds();
   summary_.last_loss = result.loss;
   if (folder_) folder_->step(result);
   for (const std::string& change : result.changes)
@@ -140,9 +197,51 @@ void Run::after_step(StepResult result) {
   if (folder_ && parts_.runtime.plan().epoch() != result.plan_epoch) {
     folder_->write_plan(parts_.runtime.plan(), parts_.description.facts);
   }
+  observe(result);
   const int64_t every = parts_.train_options.checkpoint_every;
   if (folder_ && every > 0 && result.step % every == 0) checkpoint();
   if (parts_.train_options.on_step) parts_.train_options.on_step(result);
+}
+
+void Run::start_monitors() {
+  const TrainOptions& options = parts_.train_options;
+  const auto in_folder = [&](const char* name) { return options.out_dir.empty() ? "" : options.out_dir + "/" + name; };
+  if (options.monitor_gradients > 0)
+    gradients_.emplace(
+        GradientMonitorOptions{.every = options.monitor_gradients, .path = in_folder("gradients.jsonl")});
+  if (!options.monitor) return;
+  observe::MonitorOptions monitor = *options.monitor;
+  if (monitor.path.empty()) monitor.path = in_folder("monitor.jsonl");
+  monitor_.emplace(std::move(monitor));
+}
+
+void Run::observe(const StepResult& result) {
+  const bool looked = gradients_ && gradients_->due(result.step);
+  if (looked) {
+    for (const observe::Finding& finding : gradients_->findings())
+      summary_.notes.push_back(fmt::format("step {}: {}: {}", result.step, name(finding.trouble), finding.text));
+    for (std::string& note : gradients_->take_notes()) summary_.notes.push_back(std::move(note));
+  }
+  if (!monitor_) return;
+  std::optional<observe::AuditReport> audit;
+  if (monitor_->due(result.step)) audit = parts_.audit.report();
+  observe::StepFacts facts{.step = result.step,
+                           .epoch = result.epoch,
+                           .samples = result.samples,
+                           .loss = result.loss,
+                           .seconds = result.seconds,
+                           .applied = result.applied,
+                           .loss_scale = result.loss_scale,
+                           .grad_norm = result.grad_norm};
+  const observe::MonitorVerdict verdict =
+      looked ? monitor_->observe(facts, audit ? &*audit : nullptr, gradients_->latest(), gradients_->findings())
+             : monitor_->observe(facts, audit ? &*audit : nullptr);
+  for (const observe::Alert& alert : verdict.alerts) {
+    if (alert.action != observe::AlertAction::log)
+      summary_.notes.push_back(fmt::format("step {}: alert {}", result.step, alert.text));
+    if (parts_.train_options.on_alert) parts_.train_options.on_alert(alert);
+  }
+  if (verdict.stop) parts_.stop = true;
 }
 
 void Run::checkpoint() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hpqf/train/gradient_monitor.h"
 #include "hpqf/train/run_folder.h"
 #include "hpqf/train/trainer.h"
 
@@ -33,16 +34,22 @@ class Run {
  private:
   void start();
   void resume(const std::string& checkpoint);
-  bool measured() const;  // the plan comes from timings on this machine
+  bool measured() const;  // the plan is "auto": it comes from measurements on this machine
+  int64_t settle_after() const;
+  void measure_sensitivity();
   bool finished() const;
   std::vector<Batch> next_batches();  // of one optimizer step; empty at the end of an epoch
   void begin_epoch(int64_t epoch);
   void after_step(StepResult result);
+  void start_monitors();
+  void observe(const StepResult& result);
   void checkpoint();
   Schedule resolved_schedule() const;
 
   RunParts parts_;
   std::optional<RunFolder> folder_;
+  std::optional<GradientMonitor> gradients_;
+  std::optional<observe::Monitor> monitor_;
   std::optional<TrainStep> step_;
   std::vector<double> base_lr_;
   Schedule schedule_;

@@ -15,6 +15,7 @@
 #include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/train/accumulate.h"
+#include "hpqf/train/gradient_monitor.h"
 
 namespace hpqf::train {
 namespace {
@@ -90,9 +91,12 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   {
     engine::Passthrough fp32;  // gradients and optimizer arithmetic follow no plan
     health = parts_.scaler->unscale_and_check(*parts_.optimizer);
+    const bool watched = parts_.monitor && parts_.monitor->due(result.step);
+    if (watched) look_at_gradients(result.step);
     if (parts_.max_grad_norm > 0)
       result.grad_norm = parts_.scaler->clip_grad_norm(*parts_.optimizer, parts_.max_grad_norm);
     status = parts_.scaler->step(*parts_.optimizer);
+    if (watched) parts_.monitor->updated(parts_.parameters);
   }
 
   // Observe.
@@ -111,8 +115,10 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   if (parts_.runtime) {
     result.changes = react(observations);
     parts_.runtime->follow_ranges();
-    if (std::string chosen = engine::settle(*parts_.runtime); !chosen.empty())
-      result.changes.push_back(std::move(chosen));
+    if (result.step >= parts_.settle_after) {
+      std::string chosen = engine::settle(*parts_.runtime, sensitivity ? &*sensitivity : nullptr);
+      if (!chosen.empty()) result.changes.push_back(std::move(chosen));
+    }
   }
   if (std::string reason = parts_.scaler->update(); !reason.empty()) result.changes.push_back(std::move(reason));
 
@@ -122,6 +128,13 @@ StepResult TrainStep::run(std::span<const Batch> micro_batches) {
   if (parts_.audit) parts_.audit->add_step(result.seconds);
   if (census) parts_.audit->add_uncounted(census->finish());
   return result;
+}
+
+void TrainStep::look_at_gradients(int64_t step) {
+  static const plan::ModelFacts kNone;
+  const engine::Runtime* runtime = parts_.runtime;
+  parts_.monitor->gradients(step, parts_.parameters, runtime ? &runtime->plan() : nullptr,
+                            runtime ? runtime->facts() : kNone);
 }
 
 void TrainStep::zero_gradients() {

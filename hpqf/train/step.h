@@ -13,6 +13,7 @@
 #include "hpqf/base/export.h"
 #include "hpqf/observe/audit.h"
 #include "hpqf/plan/fallback.h"
+#include "hpqf/plan/sensitivity.h"
 #include "hpqf/train/loader.h"
 #include "hpqf/train/loss_scaler.h"
 #include "hpqf/train/schedule.h"
@@ -22,6 +23,8 @@ class Optimizer;
 }
 
 namespace hpqf::train {
+
+class GradientMonitor;
 
 using Forward = std::function<at::Tensor(const at::Tensor& data)>;
 using LossFn = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
@@ -37,6 +40,7 @@ struct StepResult {
   std::optional<double> grad_norm;  // 2-norm after unscaling, before clipping; unset when max_grad_norm is off
   int64_t samples = 0;
   double seconds = 0;                // wall time of the step, data loading not included
+  double unix_seconds = 0;           // wall clock at the end of the step; 0: nobody looked
   int64_t plan_epoch = 0;            // of the plan this step ran with
   std::vector<std::string> changes;  // what was decided at the end of the step: plan and loss scale, with reasons
   double samples_per_second() const { return seconds > 0 ? samples / seconds : 0; }
@@ -48,7 +52,7 @@ struct StepCounters {
   bool operator==(const StepCounters&) const = default;
 };
 
-// What a step works with. All pointers must outlive the step; none may be null but `runtime` and `audit`.
+// What a step works with. All pointers must outlive the step; none may be null but `runtime`, `audit` and `monitor`.
 struct StepParts {
   Forward forward;
   LossFn loss;
@@ -57,10 +61,12 @@ struct StepParts {
   LossScaler* scaler = nullptr;
   engine::Runtime* runtime = nullptr;  // null: torch as it is
   observe::Audit* audit = nullptr;     // must be (behind) the sink of `runtime`
+  GradientMonitor* monitor = nullptr;  // null: nobody looks at the gradients
   plan::FallbackRules fallback;
   Schedule schedule;
   std::vector<double> base_lr;  // per parameter group
   double max_grad_norm = 0;     // 0: no clipping
+  int64_t settle_after = 1;     // steps after which an "auto" plan may be settled
 };
 
 class HPQF_API TrainStep {
@@ -74,9 +80,11 @@ class HPQF_API TrainStep {
 
   StepCounters counters;  // checkpointed, like the fallback state
   plan::FallbackState fallback;
+  std::optional<plan::Sensitivity> sensitivity;  // what an "auto" plan is chosen by, beside speed; not checkpointed
 
  private:
   void zero_gradients();
+  void look_at_gradients(int64_t step);
   std::pair<double, int64_t> forward_backward(std::span<const Batch> micro_batches);  // mean loss, samples
   std::vector<std::string> react(const plan::Observations& observations);
   StepParts parts_;

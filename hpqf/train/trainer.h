@@ -16,6 +16,7 @@
 #include "hpqf/base/export.h"
 #include "hpqf/engine/runtime.h"
 #include "hpqf/observe/audit.h"
+#include "hpqf/observe/monitor/monitor.h"
 #include "hpqf/plan/fallback.h"
 #include "hpqf/plan/loss_scale.h"
 #include "hpqf/plan/plan.h"
@@ -65,7 +66,11 @@ struct TrainOptions {
   int64_t checkpoint_every = 0;  // steps; 0: only at the end and when stopped
   int keep_checkpoints = 2;
   bool resume = false;  // from the newest checkpoint in out_dir. Error: none, damaged, other model, other plan
-  std::function<void(const StepResult&)> on_step;  // after each step; may call evaluate() and request_stop()
+  int64_t monitor_gradients = 0;  // steps between looks at the gradients (gradients.jsonl); 0: none
+  // The three-tier monitor; its path is monitor.jsonl in out_dir unless it names one. Unset: none.
+  std::optional<observe::MonitorOptions> monitor;
+  std::function<void(const observe::Alert&)> on_alert;  // each alert of the monitor's rules, on this thread
+  std::function<void(const StepResult&)> on_step;       // after each step; may call evaluate() and request_stop()
 };
 
 struct TrainSummary {

@@ -1,6 +1,7 @@
 #include "hpqf/train/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/optim/adamw.h>
@@ -12,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "hpqf/base/file.h"
+#include "hpqf/engine/auto_choice.h"
+#include "hpqf/engine/auto_plan.h"
 #include "hpqf/train/checkpoint.h"
 #include "hpqf/train/fixtures_test.h"
 
@@ -39,7 +42,8 @@ std::vector<std::string> metric_lines(const std::string& path) {
   std::istringstream content(base::read_file(path));
   for (std::string line; std::getline(content, line);) {
     nlohmann::json j = nlohmann::json::parse(line);
-    j.erase("samples_per_second");  // the only thing that is not a function of the data
+    // Time is the only thing that is not a function of the data.
+    for (const char* key : {"seconds", "wall_seconds", "repeated_seconds", "samples_per_second", "time"}) j.erase(key);
     lines.push_back(j.dump());
   }
   return lines;
@@ -118,6 +122,30 @@ TEST(Trainer, ResumedRunIsBitEqual) {
       EXPECT_EQ(metric_lines(folder / "whole/metrics.jsonl"), metric_lines(folder / "cut/metrics.jsonl"));
       EXPECT_EQ(audit_without_times(folder / "whole"), audit_without_times(folder / "cut"));
     }
+  }
+}
+
+// Measuring takes batches and random numbers; the training sees none of it.
+TEST(Trainer, AutoMeasuresBeforeItChoosesAndDisturbsNothing) {
+  const auto losses = [](const std::string& precision, std::vector<std::string>& notes) {
+    Scene s(precision);
+    TensorLoader loader = s.loader();
+    TrainOptions options = s.sgd(40);
+    std::vector<double> seen;
+    options.on_step = [&](const StepResult& r) { seen.push_back(r.loss); };
+    MixedPrecisionTrainer trainer(s.model, s.options);
+    notes = trainer.train(loader, cross_entropy, options).notes;
+    EXPECT_FALSE(engine::unsettled(trainer.plan()));
+    return seen;
+  };
+  std::vector<std::string> notes, none;
+  const std::vector<double> fp32 = losses("fp32", none), chosen = losses("auto", notes);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(fp32[i], chosen[i]) << "step " << i + 1;  // a tenth of the run
+  const std::string text = fmt::format("{}", fmt::join(notes, "\n"));
+  EXPECT_NE(text.find("auto: layers measured and chosen"), std::string::npos) << text;
+  if (!engine::auto_formats().empty()) {
+    EXPECT_NE(text.find("sensitivity measured on"), std::string::npos) << text;
+    EXPECT_NE(text.find("predicted change of the loss"), std::string::npos) << text;
   }
 }
 

@@ -278,7 +278,7 @@ TEST(Verses, AreCutFromTheirPlacesAndLabelledByTheirBook) {
   EXPECT_EQ(d.train.size() + d.validation.size(), 66 * 5);
   EXPECT_EQ(d.validation.size(), 33);
   EXPECT_EQ(d.train.target[0].item<int64_t>(), 0);
-  EXPECT_EQ(d.train.target[-1].item<int64_t>(), 7);  // Revelation is a class of its own
+  EXPECT_EQ(d.train.target[-1].item<int64_t>(), 7);         // Revelation is a class of its own
   EXPECT_EQ(d.validation.target.max().item<int64_t>(), 6);  // of its five verses none is a tenth
   EXPECT_EQ(d.train.data[0][0].item<int64_t>(), WordTokens::kClass);
   EXPECT_EQ(d.train.data[0][4].item<int64_t>(), WordTokens::kPadding);  // [CLS] word and more

@@ -5,8 +5,10 @@
 #include "hpqf/engine/auto_plan.h"
 #include "hpqf/engine/census.h"
 #include "hpqf/engine/describe.h"
+#include "hpqf/engine/peaks.h"
 #include "hpqf/engine/runtime.h"
 #include "hpqf/observe/audit.h"
+#include "hpqf/observe/profile/profiler.h"
 #include "parameter_watch.h"
 
 namespace py = pybind11;
@@ -55,13 +57,13 @@ void bind_engine(py::module_& m) {
 
   py::class_<Runtime>(m, "Runtime")
       .def(py::init([](plan::ModelFacts facts, std::vector<LayerParameter> parameters, PrecisionPlan plan,
-                       const py::object& strict, std::shared_ptr<observe::Audit> audit, std::string force,
+                       const py::object& strict, std::shared_ptr<observe::EventSink> events, std::string force,
                        const plan::RangeRules& range) {
-             RuntimeOptions options{parse_strict(strict), std::move(audit), range, std::move(force)};
+             RuntimeOptions options{parse_strict(strict), std::move(events), range, std::move(force)};
              return std::make_unique<Runtime>(engine::ModelDescription{std::move(facts), std::move(parameters)},
                                               std::move(plan), std::move(options));
            }),
-           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "audit"_a, "force_implementation"_a = "",
+           "facts"_a, "parameters"_a, "plan"_a, "strict"_a, "events"_a, "force_implementation"_a = "",
            "range"_a = plan::RangeRules{})
       .def_property_readonly("plan", &Runtime::plan)
       .def_property_readonly("facts", &Runtime::facts)
@@ -85,6 +87,8 @@ void bind_engine(py::module_& m) {
   m.def("push_layer", &push, "layer"_a, "Enters the layer on this thread; True when it is the outermost one.");
   m.def("pop_layer", &pop);
 
+  m.def("measure_peaks", &engine::measure_peaks, py::call_guard<py::gil_scoped_release>(),
+        "What large matrix products reach on this machine, by format, and the bandwidth of its memory.");
   m.def("computes_positions", &engine::computes_positions, "class_name"_a);
   m.def("requested_plan", &engine::requested_plan, "precision"_a, "sensitive"_a);
 
@@ -93,7 +97,13 @@ void bind_engine(py::module_& m) {
       .def(py::init<>())
       .def(
           "finish", [](engine::OpCensus& census, observe::Audit& audit) { audit.add_uncounted(census.finish()); },
-          "audit"_a);
+          "audit"_a)
+      .def(
+          "finish",
+          [](engine::OpCensus& census, observe::Profiler& profiler, double seconds) {
+            profiler.add_uncounted(census.finish(), seconds);
+          },
+          "profiler"_a, "seconds"_a);
 
   py::class_<ParameterWatch>(m, "ParameterWatch")
       .def(py::init<std::vector<ParameterWatch::Slot>>(), "slots"_a)

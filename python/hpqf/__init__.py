@@ -25,26 +25,46 @@ def _refuse_second_copy() -> None:
 _refuse_second_copy()
 
 from ._C import (   # noqa: E402
+    Alert,
     AuditReport,
     AuditRow,
+    DetectorOptions,
+    Device,
     FallbackRules,
+    GradientFinding,
+    GradientObservation,
     LayerPrecision,
     ModelFacts,
     PrecisionPlan,
+    ProfileReport,
     RangeRules,
+    RateTable,
     Rule,
+    Sensitivity,
+    default_alert_rules,
+    device,
+    devices,
     formats,
+    measure_peaks,
     quantize_dequantize,
 )
 from ._C import version as __version__   # noqa: E402
+from . import integrations   # noqa: E402
 from .allocator import allocate   # noqa: E402
 from .attach import audit   # noqa: E402
 from .describe import model_facts   # noqa: E402
+from .gradient_monitor import GradientMonitor   # noqa: E402
 from .loss_scaler import LossScaler, StepStatus   # noqa: E402
+from .monitor import Monitor   # noqa: E402
 from .precision import precision   # noqa: E402
+from .profiler import Profiler   # noqa: E402
+from .sensitivity import DynamicPrecisionAllocator, SensitivityReport, profile   # noqa: E402
 from .trainer import MixedPrecisionTrainer   # noqa: E402
 
 __all__ = [
-    "AuditReport", "AuditRow", "Error", "FallbackRules", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer", "ModelFacts",
-    "PrecisionPlan", "RangeRules", "Rule", "StepStatus", "allocate", "audit", "formats", "model_facts", "precision", "quantize_dequantize",
+    "Alert", "AuditReport", "AuditRow", "DetectorOptions", "Device", "DynamicPrecisionAllocator", "Error", "FallbackRules",
+    "GradientFinding", "GradientMonitor", "GradientObservation", "LayerPrecision", "LossScaler", "MixedPrecisionTrainer",
+    "ModelFacts", "Monitor", "PrecisionPlan", "ProfileReport", "Profiler", "RangeRules", "RateTable", "Rule", "Sensitivity",
+    "SensitivityReport", "StepStatus", "allocate", "audit", "default_alert_rules", "device", "devices", "formats",
+    "integrations", "measure_peaks", "model_facts", "precision", "profile", "quantize_dequantize",
 ]

@@ -14,6 +14,9 @@ from .patch import computes, patch, unpatch
 _audits: "weakref.WeakKeyDictionary[torch.nn.Module, _C.Audit]" = weakref.WeakKeyDictionary()
 _places = WeakTensorKeyDictionary()
 _lock = threading.Lock()
+# What is attached now, and who listens to all of it (profilers).
+_attached: "weakref.WeakSet[Attachment]" = weakref.WeakSet()
+_listeners: list = []
 
 
 class _FastPath:
@@ -66,7 +69,9 @@ class Attachment:
         self._refresh_lock = threading.Lock()
         facts = model_facts(model)
         plan.check(facts)
-        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, audit, force_implementation,
+        self._relay = _C.Relay()
+        self._relay.add(audit)
+        self.runtime = _C.Runtime(facts, layer_parameters(model), plan, strict, self._relay, force_implementation,
                                   range or _C.RangeRules(enabled=False))
         self._look()
         self._entries = [
@@ -77,6 +82,10 @@ class Attachment:
         _fast_path.enter()
         if audit is not None:
             _audits[model] = audit
+        with _lock:
+            _attached.add(self)
+            for sink in _listeners:
+                self._relay.add(sink)
 
     def _look(self):
         self._watch = _C.ParameterWatch(parameter_slots(self.model))
@@ -113,6 +122,8 @@ class Attachment:
             unpatch(entry)
         self._entries = []
         _fast_path.leave()
+        with _lock:
+            _attached.discard(self)
 
 
 def audit(model) -> _C.AuditReport:
@@ -123,6 +134,27 @@ def audit(model) -> _C.AuditReport:
         raise Error(f"the audit of a {type(model).__name__} that never had a precision plan",
                     "a model given to hpqf.precision or hpqf.MixedPrecisionTrainer",
                     "run it inside `with hpqf.precision(model, ...)` first") from None
+
+
+def listen(sink) -> None:
+    """Events of every model that is attached, or will be, go to the sink too."""
+    with _lock:
+        _listeners.append(sink)
+        for attachment in _attached:
+            attachment._relay.add(sink)
+
+
+def unlisten(sink) -> None:
+    with _lock:
+        _listeners.remove(sink)
+        for attachment in _attached:
+            attachment._relay.remove(sink)
+
+
+def attachment_of(model):
+    """A live attachment of this model, or None."""
+    with _lock:
+        return next((attachment for attachment in _attached if attachment.model is model), None)
 
 
 def place_of(parameter):

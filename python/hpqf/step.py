@@ -22,6 +22,7 @@ class TrainStep:
     loss_fn: object = None
     scheduler: object = None
     max_grad_norm: float | None = None
+    gradients: object = None   # a GradientMonitor, or None
     rules: _C.FallbackRules = field(default_factory=_C.FallbackRules)
     fallback: _C.FallbackState = field(default_factory=_C.FallbackState)
     step: int = 0      # tried
@@ -33,9 +34,17 @@ class TrainStep:
         lr, scale = self.optimizer.param_groups[0]["lr"], self.scaler.loss_scale
         plan = self.attachment.runtime.plan
         census = _C.OpCensus() if self.step % 500 == 3 else None   # times what the engine does not count, now and then
+        if self.gradients is not None:
+            self.gradients.next_step(self.step)
         loss, samples = self._forward_backward(window)
+        watched = self.gradients is not None and self.gradients.due(self.step)
+        if watched:
+            self.scaler.unscale_(self.optimizer)
+            self.gradients.gradients_ready(self.step)
         norm = self._clip()
         status = self.scaler.step(self.optimizer)
+        if watched:
+            self.gradients.stepped()
         changes = [text for text in (self.scaler.update(), *self._react(plan, status)) if text]
         if status:
             self.applied += 1

@@ -1,4 +1,5 @@
 """MixedPrecisionTrainer: trains a model under a precision plan; the two lines most users need."""
+import os
 import time
 
 import torch
@@ -6,6 +7,7 @@ import torch
 from . import _C, batches, checkpoint, random_state
 from .attach import Attachment, check_attachable
 from .errors import Error
+from .gradient_monitor import GradientMonitor
 from .loss_scaler import LossScaler
 from .options import check_parameters, has_narrow_gradients, optimizer_of, plan_of, positive, scheduler_of
 from .position import Epochs
@@ -37,12 +39,15 @@ class MixedPrecisionTrainer:
     fallback: hpqf.FallbackRules: when a layer that overflows leaves its format.
     range_compensation: True or hpqf.RangeRules, as for hpqf.precision.
     checkpoint_dir, checkpoint_every (steps; 0: only at the end), keep_checkpoints: where train() saves and resumes.
+    monitor_gradients: steps between looks at the gradients (hpqf.GradientMonitor, at `gradients`); 0: none. With
+        checkpoint_dir they go to its gradients.jsonl. monitor: an hpqf.Monitor, told of every step; its alerts may stop train().
     seed: seeds torch when train() starts from step 0. progress: True, False, or None: only on a terminal.
     """
 
     def __init__(self, model, precision_config=None, *, mixed_precision=True, plan=None, data=None, loss_fn=None, optimizer=None,
-                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None, range_compensation=False, strict=False,
-                 checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None, progress=None):
+                 lr=1e-3, scheduler=None, loss_scale=None, accumulate_steps=1, max_grad_norm=None, fallback=None,
+                 range_compensation=False, strict=False, checkpoint_dir=None, checkpoint_every=0, keep_checkpoints=2, seed=None,
+                 progress=None, monitor_gradients=0, monitor=None):
         check_attachable(model)
         check_parameters(model)
         self.model, self.data, self.loss_fn, self.strict, self.seed = model, data, loss_fn, strict, seed
@@ -58,6 +63,9 @@ class MixedPrecisionTrainer:
         self.checkpoint_dir = None if checkpoint_dir is None else checkpoint.prepare(checkpoint_dir)
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, positive("keep_checkpoints", keep_checkpoints)
         self.progress = progress
+        if not isinstance(monitor_gradients, int) or monitor_gradients < 0:
+            raise Error(f"monitor_gradients={monitor_gradients!r}", "a whole number from 0", "use 0 for none")
+        self.monitor_gradients, self.monitor, self.gradients = monitor_gradients, monitor, None
         self._audit, self._attachment = _C.Audit(), None
 
     @property
@@ -86,12 +94,15 @@ class MixedPrecisionTrainer:
         self._attachment = attachment
         try:
             step = TrainStep(self.model, self.optimizer, self.scaler, attachment, self._audit, self.loss_fn, self.scheduler,
-                             self.max_grad_norm, self.rules)
+                             self.max_grad_norm, self._watch(), self.rules)
             if resume:
                 self._resume(step, position)
             elif self.seed is not None:
                 torch.manual_seed(self.seed)
             resumed_from, loss, path, notes = step.step, float("nan"), "", []
+            for monitor in (self.gradients, self.monitor):
+                if monitor is not None:
+                    monitor.begin(step.step)
             with Progress(self.progress, loader, self.accumulate_steps, epochs, steps, step.step) as bar:
                 for result in self._steps(step, position, epochs, steps):
                     loss = result.loss
@@ -99,13 +110,18 @@ class MixedPrecisionTrainer:
                     bar.show(result, self.scaler.state.skipped_total)
                     if self.checkpoint_dir and self.checkpoint_every and step.step % self.checkpoint_every == 0:
                         path = self._save(step, position)
+                    notes += self._observe(result)
                     if on_step is not None:
                         on_step(result)
+                    if self.monitor is not None and self.monitor.stop:
+                        break
             if self.checkpoint_dir and step.step > resumed_from:
                 path = self._save(step, position)
         finally:
             self._plan, self._ranges, self._attachment = attachment.runtime.plan, attachment.runtime.ranges(), None
             attachment.detach()
+            if self.gradients is not None:
+                self.gradients.close()
         return TrainSummary(step.step, step.applied, resumed_from, loss, time.perf_counter() - begin, str(path), notes)
 
     def _attach(self, audit=None) -> Attachment:
@@ -114,6 +130,24 @@ class MixedPrecisionTrainer:
         if ranges is not None:
             attachment.runtime.set_ranges(ranges)
         return attachment
+
+    def _watch(self):
+        path = None if self.checkpoint_dir is None else os.path.join(self.checkpoint_dir, "gradients.jsonl")
+        if self.monitor_gradients:
+            self.gradients = GradientMonitor(self.model, self.monitor_gradients, path=path)
+        return self.gradients
+
+    def _observe(self, result) -> list[str]:
+        looked = self.gradients is not None and self.gradients.due(result.step)
+        notes = [f"step {result.step}: {finding}" for finding in self.gradients.findings] if looked else []
+        if self.monitor is not None:
+            audit = self._audit.report() if self.monitor.due(result.step) else None
+            self.monitor.observe(
+                step=result.step, loss=result.loss, samples=result.samples, seconds=result.seconds, epoch=result.epoch,
+                applied=result.applied, loss_scale=result.loss_scale, audit=audit,
+                grad_norm=None if self.max_grad_norm is None else result.grad_norm, gradients=self.gradients if looked else None)
+            notes += [f"step {result.step}: alert {alert}" for alert in self.monitor.alerts if alert.action != "log"]
+        return notes
 
     def _steps(self, step, position, epochs, steps):
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
@@ -158,6 +192,7 @@ class MixedPrecisionTrainer:
             "plan": {"requested": self._requested.to_json(), "now": self.plan.to_json()},
             "fallback": step.fallback.to_json(),
             "counters": {"step": step.step, "applied": step.applied},
+            "gradients": None if self.gradients is None else self.gradients.state_dict(),
             "position": position.state_dict(),
             "random": random_state.capture(),
             "audit": self.audit().to_json(-1),
@@ -181,6 +216,8 @@ class MixedPrecisionTrainer:
         step.attachment.runtime.apply(_C.PrecisionPlan.from_json(parts["plan"]["now"]))
         step.fallback = _C.FallbackState.from_json(parts["fallback"])
         step.step, step.applied = parts["counters"]["step"], parts["counters"]["applied"]
+        if self.gradients is not None and parts.get("gradients"):
+            self.gradients.load_state_dict(parts["gradients"])
         position.load_state_dict(parts["position"])
         random_state.restore(parts["random"])
         if "ranges" in parts:

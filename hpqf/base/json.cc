@@ -1,4 +1,4 @@
-#include "hpqf/plan/json.h"
+#include "hpqf/base/json.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "hpqf/base/error.h"
 
-namespace hpqf::plan {
+namespace hpqf::base {
 namespace {
 
 std::string line_and_column(std::string_view text, size_t byte) {
@@ -27,12 +27,18 @@ std::string shown(const Json& value) {
   return text;
 }
 
+// No record needs ten. Copies and comparisons of JSON recurse: a hostile file must not reach the end of the stack.
+constexpr int kDeepest = 100;
+
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view where) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   std::string duplicate;
-  auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kDeepest)
+      throw Error(fmt::format("{}: objects and lists that nest deeper than {}", where, kDeepest),
+                  fmt::format("at most {} levels", kDeepest), "this is no record of HPQF: give the right file");
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second && duplicate.empty())
@@ -48,6 +54,9 @@ Json parse_json(std::string_view text, std::string_view where) {
                             line_and_column(text, e.byte)),
                 "one complete JSON object",
                 cut ? "the file is truncated: take a complete copy" : "correct the syntax there");
+  } catch (const Json::out_of_range& e) {
+    throw Error(fmt::format("{}: a number that no double holds ({})", where, e.what()), "finite numbers",
+                "correct the number");
   }
   if (!duplicate.empty())
     throw Error(fmt::format("{}: key \"{}\" twice in one object", where, duplicate), "each key once",
@@ -137,4 +146,4 @@ void JsonObject::check_schema(std::string_view schema, int64_t version) const {
                 "read it with the newer hpqf that wrote it");
 }
 
-}  // namespace hpqf::plan
+}  // namespace hpqf::base
