@@ -5,6 +5,7 @@
 #include <torch/optim/adamw.h>
 
 #include <cmath>
+#include <string_view>
 
 #include "hpqf/base/error.h"
 #include "models/registry.h"
@@ -82,7 +83,9 @@ TEST_P(EveryModel, LossFallsOnOneBatch) {
   const ModelEntry& entry = *GetParam();
   Model model = entry.make({.seed = 3});
   const TinyBatch batch = tiny_batch(entry.task);
-  torch::optim::AdamW optimizer(model.module->parameters(), torch::optim::AdamWOptions(3e-3));
+  // Norms behind the residual sums bear no such rate without a warm-up.
+  const double rate = std::string_view(entry.name) == "bert-mini" ? 3e-4 : 3e-3;
+  torch::optim::AdamW optimizer(model.module->parameters(), torch::optim::AdamWOptions(rate));
   double first = 0, last = 0;
   for (int step = 0; step < 25; ++step) {
     optimizer.zero_grad();
