@@ -79,6 +79,19 @@ int open_temporary(const std::string& path, std::string& name) {
   }
 }
 
+// A device, a pipe or a terminal is written to: a rename would put a file in its place, and root may do even that.
+bool written_in_place(const std::string& path) {
+  struct stat old {};
+  return ::stat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode);
+}
+
+void write_in_place(const std::string& path, std::string_view content) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  int error = file.get() < 0 ? errno : write_all(file.get(), content);
+  if (file.get() >= 0 && file.close_checked() != 0 && error == 0) error = errno;
+  if (error != 0) fail("write " + path, error, "choose a place that can be written");
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -96,6 +109,7 @@ std::string read_file(const std::string& path) {
 }
 
 void atomic_write(const std::string& path, std::string_view content) {
+  if (written_in_place(path)) return write_in_place(path, content);
   const std::string asked = "write " + path;
   const std::string todo =
       "free disk space or choose a folder that exists and can be written; the old file is untouched";

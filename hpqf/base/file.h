@@ -13,6 +13,7 @@ HPQF_API std::string read_file(const std::string& path);
 // Writes a temporary file beside `path`, fsyncs it, renames it over `path` and fsyncs the folder: a reader, or a
 // machine that loses power, sees the old content or the new one. Error (disk full, no permission, no such folder):
 // `path` is untouched and the temporary file is gone. Keeps the permissions of a file it replaces.
+// A device or a pipe is never replaced: the bytes are written to it.
 HPQF_API void atomic_write(const std::string& path, std::string_view content);
 
 // Appends lines to a file, one write(2) each, so that a line is whole even if the process dies right after.

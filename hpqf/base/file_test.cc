@@ -129,5 +129,18 @@ TEST_F(FileTest, AppendToAFullDiskIsAnError) {
   EXPECT_THROW(log.append(std::string(20, 'x')), Error);
 }
 
+TEST_F(FileTest, AtomicWriteNeverReplacesADevice) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const std::string device = path("device");
+  std::filesystem::create_symlink("/dev/full", device);
+  EXPECT_THROW(atomic_write(device, "x"), Error);
+  EXPECT_TRUE(std::filesystem::is_character_file(device));
+  EXPECT_TRUE(std::filesystem::is_symlink(device));
+  std::filesystem::remove(device);
+  std::filesystem::create_symlink("/dev/null", device);
+  EXPECT_NO_THROW(atomic_write(device, "x"));
+  EXPECT_TRUE(std::filesystem::is_character_file(device));
+}
+
 }  // namespace
 }  // namespace hpqf::base

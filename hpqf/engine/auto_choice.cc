@@ -83,7 +83,13 @@ Allocated allocate_by_loss(const std::vector<std::pair<std::string, const Proble
     all.push_back(candidates(*shape));
     const plan::LayerSensitivity* scores = plan::find_layer(sensitivity, layer);
     if (!scores) continue;
+    // The Fisher score is of the forward pass. Gradients round stochastically (int8, int12), or to bf16 or fp16: noise
+    // that averages out over the steps and no bias to speak of (docs/sensitivity.md).
     scored.layers.push_back(*scores);
+    for (const TimedFormat& c : all.back().formats)
+      for (const plan::Operand gradient : {plan::Operand::dgrad, plan::Operand::wgrad})
+        if (c.format.format != Format::fp32 && !plan::find_score(scored.layers.back(), gradient, c.format))
+          scored.layers.back().scores.push_back({.operand = gradient, .format = c.format});
     for (const TimedFormat& c : all.back().formats) options.times.layers.push_back(time_of(layer, c));
   }
   std::erase_if(scored.ties, [&](const std::vector<std::string>& tie) {

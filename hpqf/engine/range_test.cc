@@ -80,7 +80,8 @@ TEST(Range, AJumpIsCastAgainInTheSameStepAndKnownInTheNext) {
 
 TEST(Range, GradientsHaveARangeOfTheirOwn) {
   Attached a(true);
-  const at::Tensor x = at::randn({5, 32}, at::TensorOptions().requires_grad(true));
+  at::Tensor x = at::randn({5, 32});
+  x.requires_grad_(true);
   a.model->forward(x).backward(at::randn({5, 8}) * 1e-9);
   EXPECT_GT(x.grad().abs().max().item<double>(), 0);
   a.runtime->follow_ranges();

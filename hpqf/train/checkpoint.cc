@@ -118,10 +118,8 @@ Loaded load(const std::string& path) {
   s.fallback = plan::fallback_state_from_json(metadata(out.file, "fallback", path), place("fallback"));
   s.plan = PrecisionPlan::from_json(metadata(out.file, "plan", path), place("plan"));
   s.requested = PrecisionPlan::from_json(metadata(out.file, "requested_plan", path), place("requested_plan"));
-  if (const auto ranges = out.file.metadata.find("ranges"); ranges != out.file.metadata.end())
-    s.ranges = plan::range_state_from_json(ranges->second, place("ranges"));
-  if (const auto audit = out.file.metadata.find("audit"); audit != out.file.metadata.end())
-    s.audit = observe::AuditReport::from_json(audit->second, place("audit"));
+  s.ranges = plan::range_state_from_json(metadata(out.file, "ranges", path), place("ranges"));
+  s.audit = observe::AuditReport::from_json(metadata(out.file, "audit", path), place("audit"));
   const auto tensor = [&](const char* name) {
     const at::Tensor* t = out.file.find(name);
     return t ? *t : at::Tensor();

@@ -36,7 +36,7 @@ struct Snapshot {
   PrecisionPlan requested;  // what the user asked for; differs from `plan` after a fallback
   Schedule schedule;
   std::vector<double> base_lr;
-  observe::AuditReport audit;  // of the steps so far; empty in checkpoints written before it was kept
+  observe::AuditReport audit;  // of the steps so far
   at::Tensor generator;        // state of torch's default CPU generator (uint8)
   at::Tensor epoch_generator;  // ... when the epoch began, for loaders that draw their order from it; may be undefined
 };
