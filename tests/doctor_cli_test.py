@@ -122,7 +122,12 @@ def test_quick_calibration_is_measured_once_and_kept(doctor, tmp_path):
     assert again["calibration"] == calibration and "kept in" in again["calibration_note"]
     assert doctor("--no-calibrate", "--json", "--threads", 1)["calibration"] == calibration
     text = doctor("--no-calibrate", "--threads", 1)
-    assert "GB/s" in text and "rows x in x out" in text
+    for bandwidth in calibration["bandwidths"]:
+        assert bandwidth["what"] in text and "GB/s" in text
+    for product in calibration["products"]:
+        assert product["shape"] in text
+    for work in calibration["left_out"]:  # a machine with much other work: what did not fit is named
+        assert work in text
 
     # Figures of another number of threads are not used.
     other = doctor("--no-calibrate", "--json", "--threads", 2)

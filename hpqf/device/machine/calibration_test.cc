@@ -141,6 +141,10 @@ TEST(WhatPays, ByMeasurement) {
   EXPECT_EQ(of(verdicts, "bf16").text, "cpu has no avx512_bf16 or amx_bf16");
   EXPECT_EQ(of(verdicts, "fp8_e4m3").worth, Worth::emulated);
 
+  Calibration noisy = c;
+  noisy.noise.reasons = {"someone else works here"};
+  EXPECT_NE(of(what_pays(avx2, &noisy), "int8").text.find("not to be relied on"), std::string::npos);
+
   Calibration slow = c;
   slow.layers = {{"int12", "512x512x512", 0.012, 0.5, ""}};
   EXPECT_EQ(of(what_pays(avx2, &slow), "int12").worth, Worth::slower);

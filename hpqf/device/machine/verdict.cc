@@ -52,6 +52,7 @@ std::vector<Verdict> what_pays(const CpuFeatures& cpu, const Calibration* calibr
       verdict.text = "what the others are compared with";
     } else if (!timed.empty()) {
       verdict = measured(std::move(verdict), timed);
+      if (!calibration->noise.reasons.empty()) verdict.text += "; on a machine that was not quiet: not to be relied on";
     } else if (!refused.empty()) {
       verdict.worth = Worth::emulated;
       verdict.text = refused;
