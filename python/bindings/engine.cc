@@ -70,7 +70,7 @@ void bind_engine(py::module_& m) {
       .def("apply", &Runtime::apply, "plan"_a)
       .def_property_readonly("unsettled", [](const Runtime& r) { return engine::unsettled(r.plan()); })
       .def(
-          "settle", &engine::settle, py::call_guard<py::gil_scoped_release>(),
+          "settle", [](Runtime& r) { return engine::settle(r); }, py::call_guard<py::gil_scoped_release>(),
           "Between steps: chooses the formats of an \"auto\" plan once its layers were seen; what was chosen, or \"\".")
       .def("follow_ranges", &Runtime::follow_ranges, "At a step boundary: the exponents of range compensation.")
       .def("ranges", [](const Runtime& r) { return plan::to_json(r.ranges()); })

@@ -135,6 +135,7 @@ def test_the_events_of_hugging_face_on_a_trainer_with_its_shape():
 
 def test_the_callback_inside_hugging_faces_trainer(tmp_path):
     transformers = pytest.importorskip("transformers", reason="NOT TESTED with the real Trainer: transformers is not installed")
+    pytest.importorskip("accelerate", reason="NOT TESTED with the real Trainer: accelerate is not installed")
     config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
     model = transformers.BertForSequenceClassification(config)
     data = [{"input_ids": torch.randint(50, (6,)), "labels": torch.tensor(n % 2)} for n in range(16)]

@@ -69,7 +69,8 @@ def test_flops_of_attention_are_those_of_its_two_products():
     assert flops(report, "forward") == 2 * (2 * batch * heads * length * length * width)
 
 
-@pytest.mark.parametrize("case", CASES)
+# Not the grouped convolution: torch counts its backward as if it had no groups.
+@pytest.mark.parametrize("case", [case for case in CASES if case != "grouped conv"])
 def test_flops_agree_with_torch_where_torch_counts(case):
     make, shape, _ = CASES[case]
     model, x = make(), torch.randn(shape, requires_grad=True)
@@ -97,7 +98,8 @@ def test_attachments_made_before_and_inside_the_block_are_both_heard():
             with hpqf.precision(second, "fp32"):
                 second(x)
         first(x)
-    assert sorted(row.flops for row in p.report().audit.rows) == [2 * 2 * 8 * 4, 2 * 2 * 8 * 5]
+    row, = p.report().audit.rows   # both are the layer "" of their models
+    assert row.calls == 2 and row.flops == 2 * 2 * 8 * 4 + 2 * 2 * 8 * 5
 
 
 def test_the_trainer_is_heard_and_its_audit_is_whole():
@@ -127,11 +129,12 @@ def test_an_unknown_peak_is_shown_as_unknown():
 
 
 def test_roofline_points_follow_from_bytes_and_flops():
-    p = profiled(nn.Linear(64, 32), torch.randn(16, 64), backward=False, rates={"fp32": 1e12, "bandwidth": 1e9})
-    point, = p.roofline()
-    row, = (row for row in p.report().audit.rows if row.flops)
-    assert point["flop_per_byte"] == row.flops / row.bytes and point["flop_per_second"] == pytest.approx(row.flops / row.seconds)
-    assert point["bound"] == "memory" and point["attainable"] == pytest.approx(point["flop_per_byte"] * 1e9)
+    p = profiled(nn.LSTM(16, 32), torch.randn(5, 3, 16), backward=False, rates={"fp32": 1e12, "bandwidth": 1e9})
+    rows = [row for row in p.report().audit.rows if row.flops and row.bytes]
+    assert rows and len(p.roofline()) == len(rows)
+    for point, row in zip(p.roofline(), rows):
+        assert point["flop_per_byte"] == row.flops / row.bytes and point["flop_per_second"] == pytest.approx(row.flops / row.seconds)
+        assert point["bound"] == "memory" and point["attainable"] == pytest.approx(point["flop_per_byte"] * 1e9)
 
 
 def test_uncounted_ops_are_listed_with_their_share_of_time():

@@ -72,6 +72,7 @@ std::string BoundedLines::append(std::string_view line) noexcept {
 }
 
 void BoundedLines::thin() {
+  if (!std::filesystem::is_regular_file(path_)) return;
   file_.reset();
   std::string text = base::read_file(path_);
   // Lines to keep at all costs may alone be more than the file may hold: then they are thinned like the others.
@@ -96,7 +97,7 @@ void BoundedLines::thin() {
 void BoundedLines::resume_after(int64_t last_step) {
   guarded([&] {
     file_.reset();
-    if (!std::filesystem::exists(path_)) return;
+    if (!std::filesystem::is_regular_file(path_)) return;  // a rename would replace a device or a pipe
     std::string kept;
     if (last_step > 0) {
       const std::string text = base::read_file(path_);

@@ -1,6 +1,7 @@
 #include "hpqf/observe/monitor/bounded_lines.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -104,6 +105,13 @@ TEST(BoundedLines, ResumeDropsLaterStepsAndATornLine) {
   anew.append(row(1));
   EXPECT_EQ(lines_of(folder.file()).size(), 1u);
   EXPECT_THROW(BoundedLines("x", 10), Error);
+}
+
+TEST(BoundedLines, ResumeReplacesNothingButFiles) {
+  const Folder folder;
+  ASSERT_EQ(::mkfifo(folder.file().c_str(), 0600), 0);
+  BoundedLines(folder.file(), 8192).resume_after(0);
+  EXPECT_TRUE(fs::is_fifo(folder.file()));
 }
 
 }  // namespace
