@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import struct
 import subprocess
 import time
@@ -16,6 +17,7 @@ import pytest
 from conftest import ROOT
 from report_runs import make_run
 
+FULL = os.path.exists("/dev/full") and stat.S_ISCHR(os.stat("/dev/full").st_mode)
 NAMES = "tensorboard,csv,jsonl,prometheus-textfile,mlperf,perfetto"
 
 
@@ -318,8 +320,8 @@ def test_a_taken_port_is_one_warning(program, text_data, tmp_path):
 
 
 def test_a_full_disk_is_one_warning(program, text_data, tmp_path):
-    if not os.path.exists("/dev/full"):
-        pytest.skip("no /dev/full")
+    if not FULL:
+        pytest.skip("/dev/full IS NO DEVICE HERE: a full disk was not tested")
     result = subprocess.run([program, *TRAIN, "--data", text_data, "--steps", "3", "--out", str(tmp_path / "run"), "--export", "csv=/dev/full,jsonl", "--quiet"],
                             capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
@@ -356,8 +358,9 @@ def test_export_refuses_what_is_no_run(hpqf, tmp_path):
     assert result.returncode == 2 and "holds no run" in result.stderr
     assert not (tmp_path / "empty" / "export").exists()
     run = make_run(tmp_path / "run", steps=50)
-    result = hpqf("export", run, "--to", "csv=/dev/full,jsonl")
-    assert result.returncode != 0 and "/dev/full" in result.stderr
+    if FULL:
+        result = hpqf("export", run, "--to", "csv=/dev/full,jsonl")
+        assert result.returncode != 0 and "/dev/full" in result.stderr
     assert hpqf("export", run, "--to", "nothing").returncode == 2
     if os.geteuid() != 0:
         locked = tmp_path / "locked"
