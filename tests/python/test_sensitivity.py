@@ -65,7 +65,12 @@ def expect(score, e, tolerance=1e-5):
 def one_by_one(model, layer, x, y):
     """For each sample: gradients of the weight and of the input of one layer, and that input."""
     seen = []
-    handle = model.get_submodule(layer).register_forward_pre_hook(lambda m, args: seen.append(args[0]))
+
+    def fork(module, args):   # a tensor of its own: a residual connection reads the same input, and is not rounded
+        seen.append(args[0].clone())
+        return (seen[-1],)
+
+    handle = model.get_submodule(layer).register_forward_pre_hook(fork)
     out = []
     for i in range(len(x)):
         seen.clear()
