@@ -78,8 +78,6 @@ void bind_allocate(py::module_& m) {
       .def(py::init(&parse_budget), "budget"_a)
       .def(py::init(&plan::parse_budget), "text"_a)
       .def("__str__", [](const plan::Budget& b) { return plan::to_string(b); });
-  py::implicitly_convertible<py::dict, plan::Budget>();
-  py::implicitly_convertible<py::str, plan::Budget>();
   py::class_<Candidate>(m, "Candidate", "A plan within the budget, to be measured before one is taken.")
       .def_readonly("name", &Candidate::name)
       .def_readonly("plan", &Candidate::plan)

@@ -40,6 +40,7 @@ def allocate(sensitivity, budget, *, standard_errors: float = 1.0, weights=None,
     if times is not None:
         with open(times, encoding="utf-8") as file:
             times = file.read()
+    budget = _C.Budget(budget)
     return _C.allocate(_record(sensitivity), budget, standard_errors=standard_errors, weights=_names(weights), inputs=_names(inputs),
                        locks=locked, forbid_above=forbid_above, training=training, times=times, minimise=minimise,
                        front_points=front_points)
