@@ -28,6 +28,23 @@ double squared_norm(const std::vector<Tensor>& v) {
   return sum;
 }
 
+// A Python function marked once_differentiable leaves a node "Error" without edges: the engine would walk past it, and
+// its curvature would be missing silently.
+bool ends_in_error(const std::vector<Tensor>& derivatives) {
+  std::vector<torch::autograd::Node*> open;
+  for (const Tensor& g : derivatives)
+    if (g.defined()) open.push_back(g.grad_fn().get());
+  std::unordered_set<torch::autograd::Node*> seen;
+  while (!open.empty()) {
+    torch::autograd::Node* node = open.back();
+    open.pop_back();
+    if (!node || !seen.insert(node).second) continue;
+    if (node->name().ends_with("Error")) return true;
+    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+  return false;
+}
+
 // Parameters moved along v for a while; bit for bit back at the end.
 class Moved {
  public:
@@ -112,7 +129,11 @@ std::vector<Tensor> Curvature::double_backward(const std::vector<Tensor>& v, con
   const bool keep = data_.weights.size() == 1;
   for (size_t batch = 0; batch < data_.weights.size(); ++batch) {
     std::vector<Tensor> fresh;
-    if (kept_.empty()) (keep ? kept_ : fresh) = first(int64_t(batch), true, nullptr);
+    if (kept_.empty()) {
+      (keep ? kept_ : fresh) = first(int64_t(batch), true, nullptr);
+      if (ends_in_error(keep ? kept_ : fresh))
+        throw std::runtime_error("a Python function marked once_differentiable cannot be differentiated twice");
+    }
     const std::vector<Tensor>& g = keep ? kept_ : fresh;
     std::vector<Tensor> outputs, inputs, along;
     for (size_t k = 0; k < only.size(); ++k) {
