@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "apps/hpqf/model_data.h"
 #include "apps/hpqf/progress.h"
 #include "apps/hpqf/settings.h"
 #include "apps/hpqf/train_config.h"
@@ -24,9 +25,6 @@
 
 namespace hpqf::app {
 namespace {
-
-// As in `hpqf train`: bytes that the text models see at once, tokens of a sentence.
-int64_t context(models::Task task) { return task == models::Task::sentences ? 64 : 128; }
 
 // What `hpqf train` would use for this model.
 std::string default_of(const std::string& model, const char* key) {
@@ -47,22 +45,14 @@ int profile_ops(const ProfileOpsOptions& o) {
   if (o.steps < 1 || o.warmup < 1)
     throw Error(fmt::format("--steps {} --warmup {}", o.steps, o.warmup), "1 or more of both",
                 "the first step packs weights and settles an automatic plan: it is never typical");
-  const models::ModelEntry& entry = models::find_model(o.model);
+  models::find_model(o.model);  // Error before anything is loaded
   if (o.threads > 0) at::set_num_threads(o.threads);
   const auto batch = o.batch_size > 0 ? o.batch_size : static_cast<int64_t>(number(default_of(o.model, "batch-size")));
-  const models::Dataset dataset =
-      models::load_dataset(o.data.empty() ? default_of(o.model, "data") : o.data,
-                           {.context = context(entry.task), .limit = batch * (o.steps + o.warmup)});
-  if (dataset.task != entry.task)
-    throw Error(fmt::format("model {} on data of another kind", o.model), fmt::format("{}", name(entry.task)),
-                "choose data, or a model, of the same kind");
-  const models::Model model =
-      entry.make({.in_channels = dataset.channels,
-                  .image = dataset.task == models::Task::images ? dataset.train.data.size(2) : 0,
-                  .classes = dataset.classes,
-                  .vocab = dataset.vocab,
-                  .context = context(entry.task),
-                  .seed = o.seed});
+  const ModelData loaded = load_model_data(o.model, o.data.empty() ? default_of(o.model, "data") : o.data,
+                                           batch * (o.steps + o.warmup), o.seed);
+  const models::ModelEntry& entry = loaded.entry;
+  const models::Dataset& dataset = loaded.dataset;
+  const models::Model& model = loaded.model;
   const observe::RateTable rates =
       o.rates.empty() ? engine::measure_peaks() : observe::RateTable::from_json(base::read_file(o.rates), o.rates);
 

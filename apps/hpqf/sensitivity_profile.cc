@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "apps/hpqf/model_data.h"
 #include "apps/hpqf/settings.h"
 #include "apps/hpqf/train_config.h"
 #include "hpqf/base/error.h"
@@ -26,7 +27,6 @@ namespace hpqf::app {
 namespace {
 
 namespace sens = engine::sensitivity;
-constexpr int64_t kContext = 128;  // bytes the text models see at once
 
 // What the run was trained on, where the command line does not say.
 void complete_from_run(SensitivityConfig& c) {
@@ -74,7 +74,8 @@ class Line {
 }  // namespace
 
 void add_sensitivity_options(CLI::App& command, SensitivityConfig& c) {
-  command.add_option("--model", c.model, "resnet20, gpt-mini or lstm-lm")->group("What to measure");
+  command.add_option("--model", c.model, "resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm")
+      ->group("What to measure");
   command.add_option("--data", c.data, fmt::format("{}; its training part is used", models::kDatasets))
       ->group("What to measure");
   command.add_option("--run", c.run, "A run folder: its model, data and newest checkpoint")->group("What to measure");
@@ -110,13 +111,10 @@ void add_sensitivity_options(CLI::App& command, SensitivityConfig& c) {
 int profile_sensitivity(SensitivityConfig c) {
   complete_from_run(c);
   check(c);
-  const models::ModelEntry& entry = models::find_model(c.model);
-  const models::Dataset dataset = models::load_dataset(c.data, {.context = kContext});
-  if (dataset.task != entry.task)
-    throw Error(fmt::format("model {} on data {}", c.model, c.data),
-                fmt::format("{} learns from {}", c.model, name(entry.task)), "choose data of the same kind");
-  const models::Model model =
-      entry.make({.in_channels = dataset.channels, .classes = dataset.classes, .context = kContext, .seed = c.seed});
+  const ModelData loaded = load_model_data(c.model, c.data, 0, c.seed);
+  const models::ModelEntry& entry = loaded.entry;
+  const models::Dataset& dataset = loaded.dataset;
+  const models::Model& model = loaded.model;
   if (!c.checkpoint.empty()) train::load_model(c.checkpoint, *model.module);
 
   const auto loader = [&](int64_t batch_size) {

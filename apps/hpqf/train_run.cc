@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/hpqf/model_data.h"
 #include "apps/hpqf/out_folder.h"
 #include "apps/hpqf/plan_files.h"
 #include "apps/hpqf/progress.h"
@@ -28,21 +29,6 @@
 
 namespace hpqf::app {
 namespace {
-
-constexpr int64_t kContext = 128;  // bytes the text models see at once
-constexpr int64_t kWords = 64;     // tokens of a sentence: 99.7 % of the verses are no longer
-
-int64_t context(models::Task task) { return task == models::Task::sentences ? kWords : kContext; }
-
-models::Dataset load(const TrainConfig& c, const models::ModelEntry& entry) {
-  models::Dataset dataset = models::load_dataset(c.data, {.context = context(entry.task), .limit = c.limit});
-  if (dataset.task != entry.task) {
-    throw Error(fmt::format("model {} on data {}", c.model, c.data),
-                fmt::format("{} learns from {}; {} holds {}", c.model, name(entry.task), c.data, name(dataset.task)),
-                "choose data, or a model, of the same kind");
-  }
-  return dataset;
-}
 
 TensorLoader loader(const models::Dataset& dataset, const models::Split& split, int64_t batch_size, bool shuffle,
                     uint64_t seed) {
@@ -138,15 +124,10 @@ std::optional<observe::MonitorOptions> monitor_options(const TrainConfig& c, int
 int run_training(const TrainConfig& c, bool plan_given) {
   OutFolder folder(c.out, c.resume);
   if (c.threads > 0) at::set_num_threads(c.threads);
-  const models::ModelEntry& entry = models::find_model(c.model);
-  const models::Dataset dataset = load(c, entry);
-  const models::Model model =
-      entry.make({.in_channels = dataset.channels,
-                  .image = dataset.task == models::Task::images ? dataset.train.data.size(2) : 0,
-                  .classes = dataset.classes,
-                  .vocab = dataset.vocab,
-                  .context = context(entry.task),
-                  .seed = c.seed});
+  const ModelData loaded = load_model_data(c.model, c.data, c.limit, c.seed);
+  const models::ModelEntry& entry = loaded.entry;
+  const models::Dataset& dataset = loaded.dataset;
+  const models::Model& model = loaded.model;
   const ModelHandle handle{model.module, model.forward};
   const plan::ModelFacts facts = engine::describe(*model.module).facts;
 
@@ -169,7 +150,7 @@ int run_training(const TrainConfig& c, bool plan_given) {
   const auto record = [&](const StepResult& at, const EvalResult& quality) {
     observe::EvaluationRecord evaluation{at.step,          at.epoch,        quality.loss,
                                          quality.accuracy, quality.samples, base::unix_seconds()};
-    if (entry.task != models::Task::images) evaluation.accuracy.reset();  // of next bytes: perplexity says more
+    if (!classifies(entry.task)) evaluation.accuracy.reset();  // of next bytes: perplexity says more
     if (!evaluations) evaluations.emplace(folder.file("evaluations.jsonl"));
     evaluations->append(observe::evaluation_line(evaluation));
     return evaluation;
@@ -211,7 +192,8 @@ int run_training(const TrainConfig& c, bool plan_given) {
     folder.create();
     if (!c.resume) write_config();
     const StopSignal on_signal(trainer);
-    exports.emplace(c, entry.task == models::Task::images ? 0 : kContext, [&](const std::string& text) {
+    const int64_t tokens = entry.task == models::Task::images ? 0 : dataset.train.data.size(1);
+    exports.emplace(c, tokens, [&](const std::string& text) {
       if (live)
         live->warn(text);
       else
