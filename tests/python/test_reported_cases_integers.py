@@ -26,10 +26,11 @@ def test_products_of_largest_codes_do_not_saturate(format, pattern):
     with hpqf.precision(layer, format) as scope:
         y = layer(x)
         y.backward(torch.ones(40, 48))
-    # Every value is the largest of its block, so it is exact but for the scale's own rounding.
-    torch.testing.assert_close(y, x @ layer.weight.t(), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(x.grad, torch.full((40, 48), 1.0) @ layer.weight, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(layer.weight.grad, torch.full((48, 40), 1.0) @ x, rtol=1e-5, atol=1e-5)
+    # Every value is the largest of its block. The scales leave room for the sums of four products, some 4e-4 of a code; a sum that
+    # saturates would be off by a tenth and more.
+    torch.testing.assert_close(y, x @ layer.weight.t(), rtol=1e-3, atol=0.05)
+    torch.testing.assert_close(x.grad, torch.full((40, 48), 1.0) @ layer.weight, rtol=1e-3, atol=0.05)
+    torch.testing.assert_close(layer.weight.grad, torch.full((48, 40), 1.0) @ x, rtol=1e-3, atol=0.05)
     assert {row.op for row in scope.audit().rows} == {"linear"}
 
 
