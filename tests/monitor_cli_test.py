@@ -58,7 +58,9 @@ def test_profile_of_ops_for_people_and_a_trace(hpqf, tmp_path):
 
 
 def test_mistakes_of_profile_are_said(hpqf, tmp_path):
-    refused(hpqf(*PROFILE[:8], "--steps", 0), "--steps 0")
+    refused(hpqf(*PROFILE[:6], "--steps", 0), "--steps 0")
+    refused(hpqf(*PROFILE[:6], "--hessian"), "--hessian", "--ops")
+    refused(hpqf("profile", "--model", "lstm-lm", "--data", "text:text.txt", "--precision", "int8"), "--precision", "--ops")
     refused(hpqf("profile", "--ops"), "--model")
     (tmp_path / "rates.json").write_text(json.dumps({**RATES, "peaks": {"fp99": {}}}))
     refused(hpqf(*PROFILE), "fp99")
