@@ -4,7 +4,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from cli_test import hpqf, program, refused  # noqa: F401
+from cli import refused
 
 LAYERS = (("a", 1000, 0.001, 0.10), ("b", 1000, 0.002, 0.50), ("c", 2000, 0.001, 0.12))
 

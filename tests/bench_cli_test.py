@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from cli_test import hpqf, program, refused  # noqa: F401
+from cli import refused
 
 GEMM = ["bench", "gemm", "--quiet"]
 TINY = [*GEMM, "--shapes", "48x96x40", "--rounds", 3]

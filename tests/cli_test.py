@@ -12,26 +12,7 @@ import subprocess
 import time
 
 import pytest
-
-PARTS = ("asked:", "allowed:", "to do:")
-
-
-@pytest.fixture(scope="session")
-def program(build_dir):
-    path = build_dir / "bin" / "hpqf"
-    if not path.exists():
-        pytest.skip(f"{path} is not built; name another build tree with --build-dir")
-    return str(path)
-
-
-@pytest.fixture
-def hpqf(program, tmp_path):
-    def run(*arguments, **options):
-        return subprocess.run(
-            [program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, **options
-        )
-
-    return run
+from cli import refused
 
 
 def idx(sizes, data):
@@ -67,17 +48,6 @@ def data_for(model, images, text):
     if data == "verses" and not pathlib.Path("/usr/lib/bible.data").exists():
         pytest.skip("Debian's package bible-kjv-text is not installed")
     return ["--model", model, "--data", data, "--batch-size", 8]
-
-
-def refused(result, *words, code=2):
-    """Three parts, this exit code, nothing of a raw exception."""
-    assert result.returncode == code, result.stderr
-    for part in PARTS:
-        assert part in result.stderr
-    for word in words:
-        assert word in result.stderr
-    for raw in ("terminate called", "what():", "Exception raised from", "frame #"):
-        assert raw not in result.stderr
 
 
 def metrics(folder):

@@ -1,6 +1,7 @@
 """Tests run against a build tree: --build-dir (default build/release)."""
 import ctypes
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -21,6 +22,26 @@ def pytest_configure(config):
 @pytest.fixture(scope="session")
 def build_dir(request) -> pathlib.Path:
     return pathlib.Path(request.config.getoption("--build-dir")).resolve()
+
+
+@pytest.fixture(scope="session")
+def program(build_dir) -> str:
+    """The command line of the build tree."""
+    path = build_dir / "bin" / "hpqf"
+    if not path.exists():
+        pytest.skip(f"{path} is not built; name another build tree with --build-dir")
+    return str(path)
+
+
+@pytest.fixture
+def hpqf(program, tmp_path):
+    """Runs it in the test's own folder."""
+    def run(*arguments, **options):
+        return subprocess.run(
+            [program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL, **options
+        )
+
+    return run
 
 
 @pytest.fixture(scope="session")

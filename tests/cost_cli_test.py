@@ -4,29 +4,11 @@ import subprocess
 
 import pytest
 import torch
+from cli import refused
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-PARTS = ("asked:", "allowed:", "to do:")
 H100, A100, T4 = "nvidia-h100-sxm", "nvidia-a100-sxm-80gb", "nvidia-t4"
-
-
-@pytest.fixture(scope="session")
-def program(build_dir):
-    path = build_dir / "bin" / "hpqf"
-    if not path.exists():
-        pytest.skip(f"{path} is not built; name another build tree with --build-dir")
-    return str(path)
-
-
-@pytest.fixture
-def hpqf(program, tmp_path):
-    def run(*arguments):
-        return subprocess.run(
-            [program, *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL
-        )
-
-    return run
 
 
 @pytest.fixture
@@ -39,12 +21,6 @@ def cost(hpqf):
         return json.loads(result.stdout)
 
     return run
-
-
-def refused(result, *words):
-    assert result.returncode == 2, result.stdout + result.stderr
-    for part in (*PARTS, *words):
-        assert part in result.stderr, result.stderr
 
 
 # --- FLOPs against torch.utils.flop_counter -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_test import hpqf, program, refused  # noqa: F401  fixtures
+from cli import refused
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "devices"
 FILES = {path.stem: path for path in DATA.glob("*/*.json")}
@@ -19,7 +19,7 @@ def facts_of(device):
 
 
 @pytest.fixture
-def ask(hpqf):  # noqa: F811
+def ask(hpqf):
     def run(*arguments):
         result = hpqf("device", *arguments)
         assert result.returncode == 0, result.stderr
@@ -118,7 +118,7 @@ def test_override_wins_and_is_marked(ask, tmp_path):
     assert "user, measured" in ask("show", "t4", "--override", mine)
 
 
-def test_check(hpqf, ask, tmp_path):  # noqa: F811
+def test_check(hpqf, ask, tmp_path):
     assert "0 mistakes in files, 0 facts that disagree" in ask("check")
     good = device_file(tmp_path / "mine.json", {"memory.bus_bits": 512, "memory.data_rate_gbps": 28, "memory.bandwidth_gbs": 1792})
     assert "1 devices with 3 facts" in ask("check", good)
@@ -134,7 +134,7 @@ def test_check(hpqf, ask, tmp_path):  # noqa: F811
     assert result.returncode == 1 and "memory.bus_bits" in result.stdout and "2 mistakes in files" in result.stdout
 
 
-def test_every_mistake_of_a_database_is_listed(hpqf, tmp_path):  # noqa: F811
+def test_every_mistake_of_a_database_is_listed(hpqf, tmp_path):
     shutil.copy(DATA / "fields.json", tmp_path)
     whole = FILES["nvidia-t4"].read_text()
     (tmp_path / "nvidia-t4.json").write_text(whole[: len(whole) // 2])
@@ -162,7 +162,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda name: name.replace(" ", "_"))
-def test_mistakes_are_refused(hpqf, case):  # noqa: F811
+def test_mistakes_are_refused(hpqf, case):
     arguments, words = BAD[case]
     refused(hpqf("device", *arguments), *words)
 

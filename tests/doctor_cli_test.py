@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cli_test import hpqf, program, refused  # noqa: F401
+from cli import refused
 
 MACHINES = pathlib.Path(__file__).resolve().parent / "machines"
 NAMES = sorted(path.parent.name for path in MACHINES.glob("*/machine.json"))

@@ -22,19 +22,6 @@ NAMES = "tensorboard,csv,jsonl,prometheus-textfile,mlperf,perfetto"
 
 
 @pytest.fixture(scope="session")
-def program(build_dir):
-    path = build_dir / "bin" / "hpqf"
-    if not path.exists():
-        pytest.skip(f"{path} is not built; name another build tree with --build-dir")
-    return str(path)
-
-
-@pytest.fixture
-def hpqf(program, tmp_path):
-    return lambda *a: subprocess.run([program, *map(str, a)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-
-
-@pytest.fixture(scope="session")
 def exported(program, tmp_path_factory):
     """A made-up run of 2,000 steps in every form: (its folder, the folder of the exports)."""
     run = make_run(tmp_path_factory.mktemp("exported") / "run")

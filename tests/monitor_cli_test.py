@@ -1,38 +1,23 @@
 """`hpqf profile --ops` and the monitors of `hpqf train`, as a user meets them."""
 import json
-import subprocess
 
 import pytest
+from cli import refused
 
 RATES = {"schema": "hpqf.rates", "version": 1, "device": "made up",
          "peaks": {"fp32": {"per_second": 1e12, "basis": "quoted", "source": "this test"}},
          "bandwidth": {"per_second": 1e10, "basis": "quoted", "source": "this test"}}
 
 
-@pytest.fixture
-def hpqf(build_dir, tmp_path):
-    program = build_dir / "bin" / "hpqf"
-    if not program.exists():
-        pytest.skip(f"{program} is not built; name another build tree with --build-dir")
+@pytest.fixture(autouse=True)
+def files(tmp_path):
     (tmp_path / "text.txt").write_text("".join(f"line {i}: the quick brown fox jumps over the lazy dog\n" for i in range(300)))
     (tmp_path / "rates.json").write_text(json.dumps(RATES))
-
-    def run(*arguments):
-        return subprocess.run([str(program), *map(str, arguments)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                              stdin=subprocess.DEVNULL)
-
-    return run
 
 
 PROFILE = ["profile", "--ops", "--model", "lstm-lm", "--data", "text:text.txt", "--steps", 2, "--warmup", 1, "--batch-size", 2,
            "--rates", "rates.json", "--quiet"]
 TRAIN = ["train", "--model", "gpt-mini", "--data", "text:text.txt", "--steps", 6, "--batch-size", 2, "--threads", 1, "--quiet"]
-
-
-def refused(result, *words):
-    assert result.returncode == 2, result.stdout + result.stderr
-    for part in ("asked:", "allowed:", "to do:", *words):
-        assert part in result.stderr, result.stderr
 
 
 def test_profile_of_ops_as_json(hpqf):

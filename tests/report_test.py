@@ -13,19 +13,6 @@ from report_runs import LAYERS, REASONS, audit, audit_rows, effective, make_run,
 VOID = {"meta", "link", "br", "wbr", "img", "path"}
 
 
-@pytest.fixture(scope="module")
-def program(build_dir):
-    path = build_dir / "bin" / "hpqf"
-    if not path.exists():
-        pytest.skip(f"{path} is not built; name another build tree with --build-dir")
-    return str(path)
-
-
-@pytest.fixture
-def hpqf(program, tmp_path):
-    return lambda *a: subprocess.run([program, *map(str, a)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-
-
 @pytest.fixture(scope="session")
 def browser():
     path = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
