@@ -15,18 +15,13 @@ constexpr int64_t kWidth = 256, kHeads = 4, kBlocks = 4;
 BertMiniImpl::BertMiniImpl(int64_t vocab, int64_t context, int64_t classes)
     : tokens_(vocab, kWidth),
       positions_(context, kWidth),
-      norm_(torch::nn::LayerNormOptions({kWidth})),
+      norm_(layer_norm(kWidth)),
       pooler_(kWidth, kWidth),
       classifier_(kWidth, classes) {
   register_module("tokens", tokens_);
   register_module("positions", positions_);
   register_module("norm", norm_);
-  torch::nn::ModuleList list;
-  for (int64_t i = 0; i < kBlocks; ++i) {
-    blocks_.emplace_back(kWidth, kHeads, 4 * kWidth, NormPlace::after);
-    list->push_back(blocks_.back());
-  }
-  register_module("blocks", list);
+  blocks_ = add_blocks(*this, kBlocks, {.width = kWidth, .heads = kHeads, .norm = NormPlace::after});
   register_module("pooler", pooler_);
   register_module("classifier", classifier_);
   initialise_transformer(*this);
@@ -40,7 +35,7 @@ at::Tensor BertMiniImpl::forward(const at::Tensor& tokens) {
   }
   const at::Tensor attend = tokens.ne(0).unsqueeze(1).unsqueeze(1);
   at::Tensor x = norm_(tokens_(tokens) + positions_(at::arange(time, tokens.options())));
-  for (EncoderBlock& block : blocks_) x = block(x, attend);
+  for (TransformerBlock& block : blocks_) x = block(x, attend);
   return classifier_(at::tanh(pooler_(x.select(1, 0))));
 }
 

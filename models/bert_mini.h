@@ -1,7 +1,6 @@
 // A small BERT for classification: the mini configuration of Turc et al. (2019), 4 layers of width 256 with 4 heads, on
 // a vocabulary of its own. No pre-training: it learns the task from random weights.
 #pragma once
-#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
@@ -21,7 +20,7 @@ class BertMiniImpl : public torch::nn::Module {
  private:
   torch::nn::Embedding tokens_, positions_;
   torch::nn::LayerNorm norm_;
-  std::vector<EncoderBlock> blocks_;
+  std::vector<TransformerBlock> blocks_;
   torch::nn::Linear pooler_, classifier_;
 };
 TORCH_MODULE(BertMini);

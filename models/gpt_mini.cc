@@ -1,10 +1,7 @@
 #include "models/gpt_mini.h"
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <fmt/format.h>
-#include <torch/nn/init.h>
 
 #include <cmath>
 
@@ -15,57 +12,7 @@ namespace hpqf::models {
 namespace {
 
 constexpr int64_t kWidth = 128, kHeads = 4, kBlocks = 4;
-
-torch::nn::LayerNorm layer_norm(int64_t width) { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width})); }
-
-// 0.02 as in GPT-2. The two linears that write into the residual stream start smaller, by sqrt(2 * blocks): the
-// stream's variance then does not grow with depth.
-void initialise(torch::nn::Module& model) {
-  for (auto& item : model.named_parameters()) {
-    const std::string& name = item.key();
-    if (name.find("norm") != std::string::npos) continue;
-    if (name.ends_with("bias")) {
-      torch::nn::init::zeros_(item.value());
-    } else {
-      const bool residual = name.ends_with("proj.weight") || name.ends_with("down.weight");
-      torch::nn::init::normal_(item.value(), 0.0, residual ? 0.02 / std::sqrt(2.0 * kBlocks) : 0.02);
-    }
-  }
-}
-
 }  // namespace
-
-CausalAttentionImpl::CausalAttentionImpl(int64_t width, int64_t heads)
-    : heads_(heads), qkv_(width, 3 * width), proj_(width, width) {
-  register_module("qkv", qkv_);
-  register_module("proj", proj_);
-}
-
-at::Tensor CausalAttentionImpl::forward(const at::Tensor& x) {
-  const int64_t batch = x.size(0), time = x.size(1), width = x.size(2);
-  const at::Tensor qkv = qkv_(x).view({batch, time, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
-  const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                                        /*is_causal=*/true);
-  return proj_(y.transpose(1, 2).reshape({batch, time, width}));
-}
-
-DecoderBlockImpl::DecoderBlockImpl(int64_t width, int64_t heads)
-    : norm1_(layer_norm(width)),
-      norm2_(layer_norm(width)),
-      attention_(width, heads),
-      up_(width, 4 * width),
-      down_(4 * width, width) {
-  register_module("norm1", norm1_);
-  register_module("attention", attention_);
-  register_module("norm2", norm2_);
-  register_module("up", up_);
-  register_module("down", down_);
-}
-
-at::Tensor DecoderBlockImpl::forward(const at::Tensor& x) {
-  const at::Tensor y = x + attention_(norm1_(x));
-  return y + down_(at::gelu(up_(norm2_(y))));
-}
 
 GptMiniImpl::GptMiniImpl(int64_t vocab, int64_t context)
     : tokens_(vocab, kWidth),
@@ -74,15 +21,12 @@ GptMiniImpl::GptMiniImpl(int64_t vocab, int64_t context)
       head_(torch::nn::LinearOptions(kWidth, vocab).bias(false)) {
   register_module("tokens", tokens_);
   register_module("positions", positions_);
-  torch::nn::ModuleList list;
-  for (int64_t i = 0; i < kBlocks; ++i) {
-    blocks_.emplace_back(kWidth, kHeads);
-    list->push_back(blocks_.back());
-  }
-  register_module("blocks", list);
+  blocks_ = add_blocks(*this, kBlocks, {.width = kWidth, .heads = kHeads, .causal = true});
   register_module("norm", norm_);
   register_module("head", head_);
-  initialise(*this);
+  // The two that write into the residual stream start smaller, by sqrt(2 * blocks): its variance then does not grow
+  // with depth.
+  initialise_transformer(*this, std::sqrt(2.0 * kBlocks));
 }
 
 at::Tensor GptMiniImpl::forward(const at::Tensor& bytes) {
@@ -92,7 +36,7 @@ at::Tensor GptMiniImpl::forward(const at::Tensor& bytes) {
                 "shorten the windows, or make the model with a longer context");
   }
   at::Tensor x = tokens_(bytes) + positions_(at::arange(time, bytes.options()));
-  for (DecoderBlock& block : blocks_) x = block(x);
+  for (TransformerBlock& block : blocks_) x = block(x);
   return head_(norm_(x));
 }
 

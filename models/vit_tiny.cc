@@ -15,7 +15,7 @@ constexpr int64_t kPatch = 4, kWidth = 96, kHeads = 3, kBlocks = 6;
 VitTinyImpl::VitTinyImpl(int64_t in_channels, int64_t classes, int64_t image)
     : image_(image),
       patches_(torch::nn::Conv2dOptions(in_channels, kWidth, kPatch).stride(kPatch)),
-      norm_(torch::nn::LayerNormOptions({kWidth})),
+      norm_(layer_norm(kWidth)),
       head_(kWidth, classes) {
   if (image < kPatch || image % kPatch != 0) {
     throw Error(fmt::format("vit-tiny on images of {0} x {0}", image),
@@ -25,12 +25,7 @@ VitTinyImpl::VitTinyImpl(int64_t in_channels, int64_t classes, int64_t image)
   register_module("patches", patches_);
   class_token_ = register_parameter("class_token", at::empty({1, 1, kWidth}));
   positions_ = register_parameter("positions", at::empty({1, tokens, kWidth}));
-  torch::nn::ModuleList list;
-  for (int64_t i = 0; i < kBlocks; ++i) {
-    blocks_.emplace_back(kWidth, kHeads, 4 * kWidth, NormPlace::before);
-    list->push_back(blocks_.back());
-  }
-  register_module("blocks", list);
+  blocks_ = add_blocks(*this, kBlocks, {.width = kWidth, .heads = kHeads});
   register_module("norm", norm_);
   register_module("head", head_);
   initialise_transformer(*this);
@@ -43,7 +38,7 @@ at::Tensor VitTinyImpl::forward(const at::Tensor& images) {
   }
   const at::Tensor patches = patches_(images).flatten(2).transpose(1, 2);
   at::Tensor x = at::cat({class_token_.expand({images.size(0), 1, kWidth}), patches}, 1) + positions_;
-  for (EncoderBlock& block : blocks_) x = block(x);
+  for (TransformerBlock& block : blocks_) x = block(x);
   return head_(norm_(x.select(1, 0)));
 }
 

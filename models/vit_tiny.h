@@ -1,7 +1,6 @@
 // A small vision transformer (Dosovitskiy et al., 2020): patches of 4 x 4, a class token, learned positions, pre-norm
 // blocks.
 #pragma once
-#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
@@ -23,7 +22,7 @@ class VitTinyImpl : public torch::nn::Module {
   int64_t image_;
   torch::nn::Conv2d patches_;
   at::Tensor class_token_, positions_;
-  std::vector<EncoderBlock> blocks_;
+  std::vector<TransformerBlock> blocks_;
   torch::nn::LayerNorm norm_;
   torch::nn::Linear head_;
 };
