@@ -10,93 +10,73 @@
 namespace hpqf::app {
 namespace {
 
-void add_gemm(CLI::App& bench, Action& action) {
-  CLI::App* command = bench.add_subcommand(
-      "gemm", "The three products of linear layers: the integer GEMM from fp32 operands against torch");
-  const auto config = std::make_shared<BenchGemmConfig>();
+// One of the benchmarks of kernels: its words, and what it measures when nothing else is asked for.
+struct KernelCommand {
+  const char *name, *summary, *shapes, *model, *forms, *path, *footer;
+  BenchKernelConfig defaults;
+  int (*run)(const BenchKernelConfig&);
+};
+
+void add_kernel(CLI::App& bench, Action& action, const KernelCommand& k) {
+  constexpr const char* kGroup = "What to measure";
+  CLI::App* command = bench.add_subcommand(k.name, k.summary);
+  const auto config = std::make_shared<BenchKernelConfig>(k.defaults);
   command->add_option("--formats", config->formats, "int8, int12, also with blocks as int8[1x128]; default int8,int12")
       ->delimiter(',')
-      ->group("What to measure");
-  CLI::Option* shapes =
-      command
-          ->add_option("--shapes", config->shapes,
-                       "MxKxN: rows x inputs x outputs of linear layers; default some of transformers")
-          ->delimiter(',')
-          ->group("What to measure");
-  command
-      ->add_option("--model", config->model,
-                   "The linear layers of resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm, instead of --shapes")
-      ->group("What to measure");
+      ->group(kGroup);
+  CLI::Option* shapes = command->add_option("--shapes", config->shapes, k.shapes)->delimiter(',')->group(kGroup);
+  command->add_option("--model", config->model, k.model)->group(kGroup);
   command->add_option("--batch-size", config->batch_size, "Of that model; default: what hpqf train takes")
-      ->group("What to measure");
-  command
-      ->add_option("--forms", config->forms,
-                   "nt (forward), nn (input gradient), tn (weight gradient); default all three")
-      ->delimiter(',')
-      ->group("What to measure");
-  command
-      ->add_option("--path", config->path,
-                   "Force one way to run the integer GEMM: avx512-vnni, avx2 or reference; default: the best here")
-      ->group("What to measure");
+      ->group(kGroup);
+  command->add_option("--forms", config->forms, k.forms)->delimiter(',')->group(kGroup);
+  command->add_option("--path", config->path, k.path)->group(kGroup);
   add_bench_options(*command, config->common);
-  command->footer(
-      "Times are end to end from fp32: both operands are quantised and packed in every call, or the weight once\n"
-      "(packed once), as in all products between two optimizer steps. The error is the relative Frobenius error\n"
-      "against the product in fp64.\n"
-      "Examples:\n"
-      "  hpqf bench gemm\n"
-      "  hpqf bench gemm --shapes 2048x512x512,4096x768x3072 --forms nt --json gemm.json\n"
-      "  hpqf bench gemm --model gpt-mini --formats int8,int8[1x128] --threads 2 --rounds 30");
-  command->callback([&action, shapes, config] {
-    action = [shapes, config] {
+  command->footer(k.footer);
+  command->callback([&action, shapes, config, run = k.run] {
+    action = [shapes, config, run] {
       if (shapes->count() > 0 && !config->model.empty())
         throw Error("--shapes together with --model", "one of the two", "leave out one of them");
-      return bench_gemm(*config);
+      return run(*config);
     };
   });
 }
 
-void add_conv(CLI::App& bench, Action& action) {
-  CLI::App* command = bench.add_subcommand(
-      "conv", "The three products of 2-d convolutions: the integer kernels from fp32 images against torch");
-  const auto config = std::make_shared<BenchConvConfig>();
-  command->add_option("--formats", config->formats, "int8, int12, also with blocks as int8[1x128]; default int8,int12")
-      ->delimiter(',')
-      ->group("What to measure");
-  CLI::Option* shapes = command
-                            ->add_option("--shapes", config->shapes,
-                                         "IMAGESxCHANNELSxSIZExOUTPUTS:kKERNELsSTRIDEgGROUPS, as 16x64x56x128:k3s2; "
-                                         "default some of ResNets")
-                            ->delimiter(',')
-                            ->group("What to measure");
-  command->add_option("--model", config->model, "The convolutions of a reference model (resnet20), instead of --shapes")
-      ->group("What to measure");
-  command->add_option("--batch-size", config->batch_size, "Of that model; default: what hpqf train takes")
-      ->group("What to measure");
-  command
-      ->add_option("--forms", config->forms,
-                   "forward, dgrad (input gradient), wgrad (weight gradient); default all three")
-      ->delimiter(',')
-      ->group("What to measure");
-  command
-      ->add_option("--path", config->path,
-                   "Force one way to run the integer kernels: avx512-vnni, avx2 or reference; default: the best here")
-      ->group("What to measure");
-  add_bench_options(*command, config->common);
-  command->footer(
+KernelCommand gemm_command() {
+  return {"gemm",
+          "The three products of linear layers: the integer GEMM from fp32 operands against torch",
+          "MxKxN: rows x inputs x outputs of linear layers; default some of transformers",
+          "The linear layers of resnet20, vit-tiny, bert-mini, gpt-mini or lstm-lm, instead of --shapes",
+          "nt (forward), nn (input gradient), tn (weight gradient); default all three",
+          "Force one way to run the integer GEMM: avx512-vnni, avx2 or reference; default: the best here",
+          "Times are end to end from fp32: both operands are quantised and packed in every call, or the weight once\n"
+          "(packed once), as in all products between two optimizer steps. The error is the relative Frobenius error\n"
+          "against the product in fp64.\n"
+          "Examples:\n"
+          "  hpqf bench gemm\n"
+          "  hpqf bench gemm --shapes 2048x512x512,4096x768x3072 --forms nt --json gemm.json\n"
+          "  hpqf bench gemm --model gpt-mini --formats int8,int8[1x128] --threads 2 --rounds 30",
+          {.forms = {"nt", "nn", "tn"}, .shapes = {"2048x512x512", "2048x512x2048", "2048x2048x512", "2048x768x768"}},
+          bench_gemm};
+}
+
+KernelCommand conv_command() {
+  return {
+      "conv",
+      "The three products of 2-d convolutions: the integer kernels from fp32 images against torch",
+      "IMAGESxCHANNELSxSIZExOUTPUTS:kKERNELsSTRIDEgGROUPS, as 16x64x56x128:k3s2; default some of ResNets",
+      "The convolutions of a reference model (resnet20), instead of --shapes",
+      "forward, dgrad (input gradient), wgrad (weight gradient); default all three",
+      "Force one way to run the integer kernels: avx512-vnni, avx2 or reference; default: the best here",
       "Times are end to end from fp32: images and weights are quantised in every call. Both memory layouts are timed;\n"
       "ratios are to torch's fp32 in its faster layout. The error is the relative Frobenius error against fp64.\n"
       "Examples:\n"
       "  hpqf bench conv\n"
       "  hpqf bench conv --shapes 16x64x56x64:k3,16x128x28x256:k3s2 --forms forward --json conv.json\n"
-      "  hpqf bench conv --model resnet20 --formats int8 --threads 2 --rounds 30");
-  command->callback([&action, shapes, config] {
-    action = [shapes, config] {
-      if (shapes->count() > 0 && !config->model.empty())
-        throw Error("--shapes together with --model", "one of the two", "leave out one of them");
-      return bench_conv(*config);
-    };
-  });
+      "  hpqf bench conv --model resnet20 --formats int8 --threads 2 --rounds 30",
+      {.forms = {"forward", "dgrad", "wgrad"},
+       .shapes = {"16x64x56x64:k3", "16x128x28x128:k3", "16x256x14x256:k3", "16x512x7x512:k3", "128x64x8x64:k3",
+                  "16x128x28x256:k3s2", "16x256x14x256:k1"}},
+      bench_conv};
 }
 
 void add_model(CLI::App& bench, Action& action) {
@@ -131,8 +111,8 @@ void add_bench(CLI::App& app, Action& action) {
       "  hpqf bench gemm --shapes 2048x512x512 --formats int8,int12\n"
       "  hpqf bench conv --shapes 16x64x56x64:k3\n"
       "  hpqf bench model --model gpt-mini --formats int8,auto");
-  add_gemm(*bench, action);
-  add_conv(*bench, action);
+  add_kernel(*bench, action, gemm_command());
+  add_kernel(*bench, action, conv_command());
   add_model(*bench, action);
 }
 

@@ -1,10 +1,11 @@
 #include "apps/hpqf/bench_kernel.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
-#include "apps/hpqf/bench_options.h"
+#include "apps/hpqf/bench_report.h"
 #include "hpqf/base/error.h"
 #include "hpqf/formats/block_format.h"
+#include "hpqf/observe/text_table.h"
 
 namespace hpqf::app {
 namespace {
@@ -62,9 +63,50 @@ double times_as_long(const std::function<void()>& fp32, const std::function<void
   return seconds / base;
 }
 
-std::string bf16_note(const std::string& what, const std::string& shape, double slower) {
-  return fmt::format("torch bf16 left out of {} from {} on: it took {:.0f} times as long as fp32 (limit {:.0f})", what,
-                     shape, slower, kSlowestBf16);
+bool Bf16LeftOut::contains(const std::string& what) const {
+  return std::any_of(notes_.begin(), notes_.end(), [&](const auto& note) { return note.first == what; });
+}
+
+void Bf16LeftOut::add(const std::string& what, const std::string& shape, double slower) {
+  notes_.emplace_back(what, fmt::format("torch bf16 left out of {} from {} on: it took {:.0f} times as long as fp32 "
+                                        "(limit {:.0f})",
+                                        what, shape, slower, kSlowestBf16));
+}
+
+std::vector<std::string> Bf16LeftOut::notes() const {
+  std::vector<std::string> all;
+  for (const auto& [what, note] : notes_) all.push_back(note);
+  return all;
+}
+
+void publish_kernels(const std::string& benchmark, const BenchOptions& options,
+                     std::pair<const char*, const char*> headings, const std::string& meanings,
+                     const std::vector<KernelRow>& rows, const Bf16LeftOut& left_out) {
+  observe::TextTable table({{headings.first},
+                            {"format"},
+                            {"path"},
+                            {headings.second},
+                            {"ms", true},
+                            {"GFLOP/s", true},
+                            {"ratio", true},
+                            {"quartiles", true},
+                            {"error", true}});
+  nlohmann::ordered_json report = bench_json(benchmark, options);
+  std::string last;
+  for (const KernelRow& row : rows) {
+    const double seconds = spread(row.times).median;
+    const Spread faster = ratio(row.base, row.times);
+    table.add({row.title == last ? "" : row.title, row.format, row.implementation, row.variant,
+               three_digits(1e3 * seconds), three_digits(row.gflop / seconds), ratio_text(faster.median),
+               quartiles_text(faster), error_text(row.error)});
+    last = row.title;
+    nlohmann::ordered_json json = row.head;
+    json["gflops"] = row.gflop / seconds;
+    json["error"] = row.error;
+    add_times(json, row.base, row.times);
+    report["rows"].push_back(std::move(json));
+  }
+  publish(options, bench_header(options) + meanings + "\n" + table.text(), left_out.notes(), std::move(report));
 }
 
 }  // namespace hpqf::app
