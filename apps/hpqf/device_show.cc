@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <map>
-
 #include "apps/hpqf/device_json.h"
 #include "apps/hpqf/device_views.h"
 #include "hpqf/device/share.h"
@@ -22,35 +20,19 @@ DeviceFacts asked_for(const device::Database& database, const ShowOptions& optio
   return device;
 }
 
-// Sources and bases of rates stand below the tables, each once.
-class Notes {
- public:
-  std::string number(const std::string& text) {
-    const auto [it, added] = numbers_.emplace(text, texts_.size() + 1);
-    if (added) texts_.push_back(text);
-    return fmt::format("[{}]", it->second);
-  }
-  std::string number(const device::Source& source) {
-    return number(fmt::format("{}{}{}{}{}", source.title, source.date.empty() ? "" : ", ", source.date,
-                              source.url.empty() ? "" : ", ", source.url));
-  }
-  void print() const {
-    for (size_t i = 0; i < texts_.size(); ++i) fmt::print("[{}] {}\n", i + 1, texts_[i]);
-  }
-
- private:
-  std::map<std::string, size_t> numbers_;
-  std::vector<std::string> texts_;
-};
+std::string cited(const device::Source& source) {
+  return fmt::format("{}{}{}{}{}", source.title, source.date.empty() ? "" : ", ", source.date,
+                     source.url.empty() ? "" : ", ", source.url);
+}
 
 void print_group(const FieldGroup& group, const device::Database& database, const DeviceFacts& device, bool all,
-                 Notes& notes) {
+                 observe::Footnotes& notes) {
   observe::TextTable table({{"field"}, {"value"}, {"unit"}, {"trust"}, {"source"}});
   size_t rows = 0, unknown = 0;
   for (const Field& field : database.schema().fields()) {
     if (field.group != group.name) continue;
     if (const Fact* fact = device.find(field.key)) {
-      std::string source = notes.number(*fact->source);
+      std::string source = notes.cell(cited(*fact->source));
       if (!fact->note.empty()) source += " " + fact->note;
       table.add({field.key, fact->value.shown(), field.unit,
                  fmt::format("{}{}", fact->user ? "user, " : "", name(fact->source->trust)), source});
@@ -67,13 +49,13 @@ void print_group(const FieldGroup& group, const device::Database& database, cons
   fmt::print("\n");
 }
 
-void print_formats(const std::vector<device::Resolution>& resolutions, Notes& notes) {
+void print_formats(const std::vector<device::Resolution>& resolutions, observe::Footnotes& notes) {
   observe::TextTable table({{"format"}, {"runs"}, {"TFLOP/s", true}, {"rate is"}, {"why"}});
   for (const device::Resolution& r : resolutions) {
     std::string rate = "unknown", basis;
     if (r.rate) {
       rate = fmt::format("{:.4g}", r.rate->tera);
-      basis = fmt::format("{} {}", name(r.rate->source), notes.number(r.rate->basis));
+      basis = fmt::format("{} {}", name(r.rate->source), notes.cell(r.rate->basis));
     }
     table.add({formats::name(r.format), name(r.kind), rate, basis, r.reason});
   }
@@ -112,22 +94,25 @@ DeviceJson json_of(const device::Database& database, const DeviceFacts& device,
 int show_device(const device::Database& database, const ShowOptions& options) {
   if (!options.group.empty()) database.schema().group(options.group);
   const DeviceFacts device = asked_for(database, options);
-  const device::AchievableFactors factors(database.devices());
   std::vector<device::Resolution> resolutions;
-  for (const auto& info : formats::all_formats()) resolutions.push_back(device::resolve(info.format, device, factors));
+  if (options.json || options.group.empty()) {
+    const device::AchievableFactors factors(database.devices());
+    for (const auto& info : formats::all_formats())
+      resolutions.push_back(device::resolve(info.format, device, factors));
+  }
   if (options.json) {
     fmt::print("{}\n", json_of(database, device, resolutions, options).dump(2));
     return 0;
   }
   fmt::print("{} ({}): {} of {} fields known\n\n", device.name(), device.id(), device.facts().size(),
              database.schema().fields().size());
-  Notes notes;
+  observe::Footnotes notes(0);  // sources and bases of rates stand below the tables, each once
   for (const FieldGroup& group : database.schema().groups()) {
     if (options.group.empty() || options.group == group.name) print_group(group, database, device, options.all, notes);
   }
   if (options.group.empty()) print_formats(resolutions, notes);
   fmt::print("Sources (trust: sheet of the maker, measured by somebody, several agree, single, derived)\n");
-  notes.print();
+  fmt::print("{}", notes.text());
   return 0;
 }
 
