@@ -28,10 +28,11 @@ void refuse(const std::string& option, const std::string& value, const std::stri
   throw Error(fmt::format("--{} {}", option, value), allowed, fmt::format("correct --{}", option));
 }
 
+int most_threads() { return 64 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
 void check(const BenchOptions& o) {
   namespace fs = std::filesystem;
-  const int most_threads = 64 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (o.threads < 1 || o.threads > most_threads)
+  if (o.threads < 1 || o.threads > most_threads())
     refuse("threads", std::to_string(o.threads), "1 or more, at most 64 times the cores");
   if (o.rounds < 1 || o.rounds > 100'000) refuse("rounds", std::to_string(o.rounds), "1 to 100000");
   if (o.json.empty() || o.json == "-") return;

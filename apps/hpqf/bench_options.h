@@ -22,6 +22,8 @@ void add_bench_options(CLI::App& command, BenchOptions& options);
 // Error naming the option: a number out of range, a file that cannot be written.
 void check(const BenchOptions& options);
 
+int most_threads();  // 64 times the cores: beyond that a number is a slip
+
 // Error: "--OPTION VALUE", `allowed`, "correct --OPTION".
 [[noreturn]] void refuse(const std::string& option, const std::string& value, const std::string& allowed);
 

@@ -5,9 +5,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
-#include <filesystem>
 
 #include "apps/hpqf/bench_gemm_case.h"
 #include "apps/hpqf/bench_kernel.h"
@@ -162,14 +160,6 @@ device::machine::CalibrationIdentity calibration_identity(const device::machine:
   return {cpu.brand,           cpu.isa(),
           TORCH_VERSION,       at::get_num_threads(),
           facts.usable_cpus(), facts.limits.cpu_quota.value_or(0)};
-}
-
-std::string calibration_file() {
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (base && *base) return std::string(base) + "/hpqf/calibration.json";
-  if (home && *home) return std::string(home) + "/.cache/hpqf/calibration.json";
-  return "";
 }
 
 Calibration calibrate(const device::machine::MachineFacts& facts, const CalibrateOptions& options) {

@@ -17,7 +17,4 @@ device::machine::CalibrationIdentity calibration_identity(const device::machine:
 // layers come from, and go to, the cache of engine/rates.h, so that `auto` need not measure them again.
 device::machine::Calibration calibrate(const device::machine::MachineFacts& facts, const CalibrateOptions& options);
 
-// Kept figures that fit, or why there are none. "" for a home that cannot be found: nothing is kept.
-std::string calibration_file();
-
 }  // namespace hpqf::app

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <thread>
 
 #include "apps/hpqf/bench_options.h"
 #include "apps/hpqf/calibrate.h"
@@ -24,8 +23,7 @@ using namespace device::machine;
 constexpr const char* kFile = "machine.json";
 
 void check(const DoctorConfig& c) {
-  const int most = 64 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (c.threads < 0 || c.threads > most)
+  if (c.threads < 0 || c.threads > most_threads())
     refuse("threads", std::to_string(c.threads), "1 or more, at most 64 times the cores; 0 for torch's choice");
   if (!c.machine.empty() && !c.record.empty())
     throw Error("--machine together with --record", "one of the two", "leave out one of them");
@@ -82,7 +80,7 @@ std::string keep(const std::string& path, const Calibration& calibration) {
 }
 
 void measure(const DoctorConfig& c, Diagnosis& d) {
-  const std::string path = calibration_file();
+  const std::string path = base::cache_file("calibration.json");
   CalibrationLookup kept =
       find_calibration(kept_text(path), calibration_identity(d.facts), c.quick || !c.calibrate, std::time(nullptr));
   if (kept.calibration && !c.again) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -124,6 +125,14 @@ void atomic_write(const std::string& path, std::string_view content) {
     fail(asked, error, todo);
   }
   sync_folder(path);
+}
+
+std::string cache_file(const std::string& name) {
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (base && *base) return std::string(base) + "/hpqf/" + name;
+  if (home && *home) return std::string(home) + "/.cache/hpqf/" + name;
+  return "";
 }
 
 LineAppender::LineAppender(const std::string& path, bool truncate) : path_(path) {

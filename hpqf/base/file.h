@@ -34,4 +34,8 @@ class HPQF_API LineAppender {
   int fd_ = -1;
 };
 
+// Where a figure measured on this machine is kept: `name` in $XDG_CACHE_HOME/hpqf or ~/.cache/hpqf. "" without a home:
+// nothing can be kept.
+HPQF_API std::string cache_file(const std::string& name);
+
 }  // namespace hpqf::base

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <mutex>
@@ -25,14 +24,6 @@ constexpr int kLeastRuns = 5, kMostRuns = 60;
 constexpr double kSeconds = 0.1;
 constexpr int kVersion = 2;
 
-std::filesystem::path cache_file() {
-  const char* base = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (base && *base) return std::filesystem::path(base) / "hpqf" / "rates.json";
-  if (home && *home) return std::filesystem::path(home) / ".cache" / "hpqf" / "rates.json";
-  return {};
-}
-
 std::string machine() {
   const auto& cpu = device::cpu();
   return fmt::format("{} {} {} threads torch {}", cpu.brand, cpu.isa(), at::get_num_threads(), TORCH_VERSION);
@@ -46,7 +37,7 @@ class Store {
     return content_["machines"][machine()];
   }
   void save() const {
-    const auto path = cache_file();
+    const std::filesystem::path path = base::cache_file("rates.json");
     if (path.empty()) return;
     try {
       std::filesystem::create_directories(path.parent_path());
@@ -60,7 +51,7 @@ class Store {
     loaded_ = true;
     content_ = {{"schema", "hpqf.rates"}, {"version", kVersion}};
     try {
-      const auto path = cache_file();
+      const std::filesystem::path path = base::cache_file("rates.json");
       if (path.empty() || !std::filesystem::exists(path)) return;
       auto read = nlohmann::json::parse(base::read_file(path.string()));
       if (read.value("schema", "") == "hpqf.rates" && read.value("version", 0) == kVersion) content_ = std::move(read);
