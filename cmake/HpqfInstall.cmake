@@ -21,7 +21,7 @@ get_property(hpqf_rooms GLOBAL PROPERTY HPQF_ROOMS)
 foreach(room IN LISTS hpqf_rooms)
   install(DIRECTORY hpqf/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hpqf COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "ref" EXCLUDE PATTERN "x86" EXCLUDE
-          PATTERN "arm" EXCLUDE PATTERN "json.h" EXCLUDE PATTERN "*_test.h" EXCLUDE)
+          PATTERN "arm" EXCLUDE PATTERN "json.h" EXCLUDE PATTERN "*_json.h" EXCLUDE PATTERN "json_*.h" EXCLUDE PATTERN "*_test.h" EXCLUDE)
 endforeach()
 
 configure_package_config_file(cmake/hpqfConfig.cmake.in ${PROJECT_BINARY_DIR}/hpqfConfig.cmake

@@ -18,6 +18,10 @@ struct HPQF_API CpuFeatures {
 };
 HPQF_API const CpuFeatures& cpu();  // detected once
 
+// A format that is measured less than this many times as fast as fp32 is not worth its rounding: fp32 itself varies by
+// as much from run to run on a quiet machine.
+inline constexpr double kWorthwhile = 1.05;
+
 // Could arithmetic in `format` be fast on this CPU at all? Only a hint: the engine still measures before it chooses.
 struct NativeAnswer {
   bool possible = false;

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "hpqf/device/machine/cpu.h"
 #include "hpqf/device/numbers.h"
 
 namespace hpqf::device {
@@ -210,20 +211,10 @@ const char* name(RateSource source) {
 
 std::optional<CpuFeatures> x86_features(const DeviceFacts& device) {
   const std::vector<std::string> isa = device.texts("support.cpu_isa");
-  auto has = [&](const char* name) { return std::find(isa.begin(), isa.end(), name) != isa.end(); };
-  if (device.text("identity.kind") != "cpu" || !has("avx2")) return std::nullopt;
-  CpuFeatures f;
+  const bool avx2 = std::find(isa.begin(), isa.end(), "avx2") != isa.end();
+  if (device.text("identity.kind") != "cpu" || !avx2) return std::nullopt;
+  CpuFeatures f = machine::features_from_flags(isa);
   f.brand = device.name();
-  f.avx2 = true;
-  f.fma = has("fma");
-  f.f16c = has("f16c");
-  f.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
-  f.avx512_vnni = has("avx512_vnni");
-  f.avx_vnni = has("avx_vnni");
-  f.avx512_bf16 = has("avx512_bf16");
-  f.avx512_fp16 = has("avx512_fp16");
-  f.amx_bf16 = has("amx_bf16");
-  f.amx_int8 = has("amx_int8");
   return f;
 }
 

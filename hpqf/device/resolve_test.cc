@@ -167,8 +167,9 @@ TEST(Resolve, AnX86CpuOfTheDatabaseAnswersByItsInstructionSets) {
   Facts cpu =
       Facts("xeon").text("identity.kind", "cpu").number("peak.fp32.dense", 7).number("peak.fp16_vector.dense", 14);
   cpu.number("peak.int8.dense", 229).number("peak.bf16.dense", 114);
-  const DeviceFacts sapphire = cpu.texts("support.cpu_isa", {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl",
-                                                             "avx512dq", "avx512_vnni", "avx512_fp16", "amx_bf16"});
+  const DeviceFacts sapphire =
+      cpu.texts("support.cpu_isa", {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni",
+                                    "avx512_fp16", "amx_tile", "amx_bf16"});
   EXPECT_EQ(x86_features(sapphire)->isa(), "avx2+fma+f16c+avx512+avx512_vnni+avx512_fp16+amx_bf16");
   EXPECT_EQ(resolved(Format::fp16, sapphire).kind, Kind::native) << "in vectors";
   EXPECT_NEAR(*resolved(Format::fp16, sapphire).gain, 2, 1e-9);

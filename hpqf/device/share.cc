@@ -19,9 +19,8 @@ std::optional<double> entry(const DeviceFacts& device, std::string_view key, std
 
 class Scaler {
  public:
-  Scaler(const DeviceFacts& from, std::string title, std::string name) : to_(from.id()) {
+  Scaler(const DeviceFacts& from, std::string title, std::string name) : to_(from) {
     source_ = std::make_shared<Source>(Source{"share", std::move(title), "", "", Trust::derived});
-    for (const auto& [key, fact] : from.facts()) to_.set(fact);
     Fact renamed{"identity.name", {}, source_, "", false};
     renamed.value.kind = Value::Kind::text;
     renamed.value.text = std::move(name);

@@ -12,8 +12,6 @@
 namespace hpqf::engine {
 namespace {
 
-constexpr double kWorthIt = 1.05;  // below that a measurement is noise
-
 constexpr Format kFormats[] = {Format::int8, Format::int12, Format::bf16, Format::fp16};
 
 // Shapes are timed by class: the time of the layer itself grows with its rows.
@@ -49,7 +47,7 @@ Candidates candidates(const ProblemShape& shape) {
       result = r.refused.empty() ? fmt::format("{:.2f}x the speed of fp32", r.ratio) : r.refused;
       if (r.refused.empty() && all.formats.front().seconds == 0)
         all.formats.front().seconds = r.seconds * r.ratio * rows_over_class(shape);
-      if (r.refused.empty() && r.ratio >= kWorthIt)
+      if (r.refused.empty() && r.ratio >= device::kWorthwhile)
         all.formats.push_back({formats::default_block(f), r.ratio, r.seconds * rows_over_class(shape)});
     }
     all.tried += fmt::format("{}{}: {}", all.tried.empty() ? "" : "; ", formats::name(f), result);

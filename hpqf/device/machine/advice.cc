@@ -43,7 +43,7 @@ void advise_measured(const Calibration& calibration, std::vector<Finding>& findi
          "torch.autocast to bf16 makes training slower here; under HPQF's plans bf16 runs emulated",
          "use --precision auto, or int8 or int12 where the table shows a gain"});
   bool any_gain = false;
-  for (const LayerFigure& l : calibration.layers) any_gain |= l.left_out.empty() && l.ratio >= 1.05;
+  for (const LayerFigure& l : calibration.layers) any_gain |= l.left_out.empty() && l.ratio >= kWorthwhile;
   if (!calibration.layers.empty() && !any_gain)
     findings.push_back({Severity::note, "nothing-pays",
                         "no low-precision format ran a linear layer at least 5 % faster than fp32 (measured)",

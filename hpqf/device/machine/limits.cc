@@ -19,7 +19,11 @@ std::vector<std::string> upwards(std::string group) {
   return all;
 }
 
-void take_quota(LimitFacts& limits, double quota, const std::string& file) {
+// Both in microseconds; -1 or nothing: no limit.
+void take_quota(LimitFacts& limits, std::optional<int64_t> used, std::optional<int64_t> period,
+                const std::string& file) {
+  if (!used || !period || *used <= 0 || *period <= 0) return;
+  const double quota = static_cast<double>(*used) / static_cast<double>(*period);
   if (limits.cpu_quota && *limits.cpu_quota <= quota) return;
   limits.cpu_quota = quota;
   limits.cpu_file = file;
@@ -36,11 +40,7 @@ void read_v2(LimitFacts& limits, const FileTree& tree, const std::string& mount,
   for (const std::string& at : upwards(group)) {
     const std::string cpu = mount + at + "/cpu.max", memory = mount + at + "/memory.max";
     const auto parts = words(tree.line(cpu).value_or(""));  // "150000 100000" or "max 100000", in microseconds
-    if (parts.size() == 2) {
-      const auto quota = to_integer(parts[0]), period = to_integer(parts[1]);
-      if (quota && period && *quota > 0 && *period > 0)
-        take_quota(limits, static_cast<double>(*quota) / static_cast<double>(*period), cpu);
-    }
+    if (parts.size() == 2) take_quota(limits, to_integer(parts[0]), to_integer(parts[1]), cpu);
     take_memory(limits, tree.number(memory), memory);
   }
 }
@@ -48,9 +48,7 @@ void read_v2(LimitFacts& limits, const FileTree& tree, const std::string& mount,
 void read_v1_cpu(LimitFacts& limits, const FileTree& tree, const std::string& mount, const std::string& group) {
   for (const std::string& at : upwards(group)) {
     const std::string file = mount + at + "/cpu.cfs_quota_us";
-    const auto quota = tree.number(file), period = tree.number(mount + at + "/cpu.cfs_period_us");  // quota -1: none
-    if (quota && period && *quota > 0 && *period > 0)
-      take_quota(limits, static_cast<double>(*quota) / static_cast<double>(*period), file);
+    take_quota(limits, tree.number(file), tree.number(mount + at + "/cpu.cfs_period_us"), file);
   }
 }
 

@@ -5,9 +5,6 @@
 namespace hpqf::device::machine {
 namespace {
 
-// fp32 varies by as much from run to run on a quiet machine.
-constexpr double kGain = 1.05;
-
 Verdict measured(Verdict verdict, const std::vector<const LayerFigure*>& layers) {
   const LayerFigure *best = nullptr, *worst = nullptr;
   for (const LayerFigure* l : layers) {
@@ -15,12 +12,14 @@ Verdict measured(Verdict verdict, const std::vector<const LayerFigure*>& layers)
     if (!worst || l->ratio < worst->ratio) worst = l;
   }
   verdict.best_ratio = best->ratio;
-  verdict.worth = best->ratio >= kGain ? Worth::pays : best->ratio > 1 / kGain ? Worth::even : Worth::slower;
+  verdict.worth = best->ratio >= kWorthwhile      ? Worth::pays
+                  : best->ratio > 1 / kWorthwhile ? Worth::even
+                                                  : Worth::slower;
   const std::string range = best == worst ? fmt::format("{:.2f} times fp32's speed ({})", best->ratio, best->shape)
                                           : fmt::format("{:.2f} times fp32's speed ({}) to {:.2f} ({})", worst->ratio,
                                                         worst->shape, best->ratio, best->shape);
   verdict.text = "measured: " + range;
-  if (verdict.worth == Worth::pays && worst->ratio < 1 / kGain)
+  if (verdict.worth == Worth::pays && worst->ratio < 1 / kWorthwhile)
     verdict.text += "; --precision auto keeps fp32 where it is faster";
   return verdict;
 }

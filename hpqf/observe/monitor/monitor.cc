@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 
 #include "hpqf/base/clock.h"
@@ -14,10 +13,6 @@
 
 namespace hpqf::observe {
 namespace {
-
-double system_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // A mean that forgets: of the last ten rows, roughly. The same for both runs, so that their noise is smoothed alike.
 struct Smoothed {
@@ -73,7 +68,7 @@ Monitor::Monitor(MonitorOptions options) : options_(std::move(options)) {
   if (options_.every < 1) throw Error(fmt::format("a row every {} steps", options_.every), "1 or more", "e.g. 10");
   check(options_.rules);
   check(options_.cost);
-  if (!options_.wall_clock) options_.wall_clock = &system_seconds;
+  if (!options_.wall_clock) options_.wall_clock = &base::unix_seconds;
   if (!options_.steady_clock) options_.steady_clock = &base::steady_ns;
   impl_ = std::make_unique<Impl>(options_);
 }
